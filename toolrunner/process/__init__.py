@@ -1,0 +1,29 @@
+"""Supervised processes: start one behind a gate, stop it with everything it started, and say truthfully how it ended.
+
+`Supervisor.prepare(plan)` gives a `Prepared`; `go` releases it, `stop` asks for its end, `wait` returns the `ProcessEnd`.
+`keeping/` holds what runs in the warden and the keepers, under a bare interpreter with nothing but the standard library.
+"""
+
+from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
+from toolrunner.process.plan import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, QUIET_ENVIRONMENT, LaunchPlan, Leftovers, Stdin
+from toolrunner.process.prepared import Observer, Prepared, Sink
+from toolrunner.process.supervisor import Abilities, Supervisor
+
+__all__ = [
+    "DEFAULT_GRACE",
+    "DEFAULT_OUTPUT_LIMIT",
+    "QUIET_ENVIRONMENT",
+    "Abilities",
+    "EndCause",
+    "LaunchPlan",
+    "Leftovers",
+    "Observer",
+    "Prepared",
+    "ProcessEnd",
+    "Sink",
+    "SpawnError",
+    "SpawnErrorKind",
+    "SpawnRefused",
+    "Stdin",
+    "Supervisor",
+]

@@ -1,0 +1,82 @@
+"""What one process to start looks like: a frozen description, made by a command tool or by a sandbox, read by the supervisor."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from toolrunner.errors import ConfigError
+
+
+DEFAULT_OUTPUT_LIMIT = 1 << 20
+"""Bytes kept of each stream, half from its head and half from its tail: enough for a log, small enough for 200 calls at once."""
+
+DEFAULT_SPILL_LIMIT = 64 << 20
+"""Bytes of each stream written to its spill file: `yes` writes gigabytes in a second and must not fill the disk."""
+
+DEFAULT_GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL: git needs a moment to take its lock file away, nobody waits longer happily."""
+
+QUIET_ENVIRONMENT: Mapping[str, str] = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+}
+"""Set over the host's environment because no one can answer a prompt, an editor or a pager. `LaunchPlan.env` wins over it."""
+
+
+class Stdin(StrEnum):
+    """Standard input that is neither data nor a file: nothing, or the host's own descriptor 0."""
+
+    NULL = "null"
+    INHERIT = "inherit"
+
+
+class Leftovers(StrEnum):
+    """What happens to processes that outlive the leader of their call. (Keeping them needs the job table.)"""
+
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """One process to start.
+
+    `argv[0]` without a slash is searched in the call's own PATH, after the change into `cwd`. The environment is the host's at
+    the time of `prepare`, then `QUIET_ENVIRONMENT`, then `env` (None as a value removes a name); with `clear_env` it is `env` alone.
+    `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and `kill_after` are seconds; `timeout`
+    counts from the moment of release. `pass_fds` maps descriptor numbers in the tool (3 and up) to open descriptors of the host:
+    a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for output past `output_limit`.
+
+    Raises:
+        ConfigError: an empty argv, a time that is not a number of seconds, or a negative limit.
+    """
+
+    argv: tuple[str | bytes, ...]
+    env: Mapping[str | bytes, str | bytes | None] = field(default_factory=dict)
+    clear_env: bool = False
+    cwd: str | bytes | None = None
+    stdin: Stdin | bytes | Path = Stdin.NULL
+    output_limit: int = DEFAULT_OUTPUT_LIMIT
+    kill_after: float = DEFAULT_GRACE
+    timeout: float | None = None
+    leftovers: Leftovers = Leftovers.KILL
+    pass_fds: Mapping[int, int] = field(default_factory=dict)
+    spill_dir: Path | None = None
+    spill_limit: int = DEFAULT_SPILL_LIMIT
+
+    def __post_init__(self) -> None:
+        if not self.argv:
+            raise ConfigError("argv", self.argv, "a command and its arguments")
+        if self.timeout is not None and not (self.timeout > 0 and math.isfinite(self.timeout)):
+            raise ConfigError("timeout", self.timeout, "a finite number of seconds above 0, or None")
+        if not (self.kill_after >= 0 and math.isfinite(self.kill_after)):
+            raise ConfigError("kill_after", self.kill_after, "a finite number of seconds, 0 or more")
+        if self.output_limit < 0 or self.spill_limit < 0:
+            raise ConfigError("output_limit or spill_limit", min(self.output_limit, self.spill_limit), "0 or more bytes")
+        if any(number < 3 for number in self.pass_fds):
+            raise ConfigError("pass_fds", sorted(self.pass_fds), "numbers from 3 up; 0, 1 and 2 are the streams")

@@ -1,0 +1,52 @@
+"""The contract of a prepared process: it exists, waits at its start gate, and nothing of the command has run yet."""
+
+from typing import Protocol
+
+from toolrunner.facts import ProcessIdentity
+from toolrunner.process.ending import ProcessEnd
+
+
+class Sink(Protocol):
+    """Takes the output in full and in order, and holds the tool back while it is slow. (An observer never does.)
+
+    Once the call is being stopped, one `write` may last `DRAIN_BOUND` seconds; then it is cancelled and gets no more.
+    """
+
+    async def write(self, stream: str, data: bytes) -> None:
+        """Write all of `data`, which came on `stream` ("stdout" or "stderr")."""
+
+
+class Observer(Protocol):
+    """Sees each chunk of output right after it was kept. Must not block; what it raises is logged and dropped."""
+
+    def __call__(self, stream: str, data: bytes, /) -> None:
+        """One chunk of `stream` ("stdout" or "stderr"), undecoded."""
+
+
+class Prepared(Protocol):
+    """One process between its preparation and its end. Belongs to the event loop that prepared it."""
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        """Who waits at the gate. None under best_effort, where the process is made by `go` itself; known afterwards."""
+
+    def go(self) -> None:
+        """Release it: the moment of action. Never raises and never waits; what goes wrong is in `wait`'s answer."""
+
+    async def abandon(self) -> None:
+        """Give it up instead of `go`. Returns, shielded, once it is gone; that nothing ran is certain. Idempotent.
+
+        After `go` it stops the process at once and waits for its end.
+        """
+
+    def stop(self, *, grace: float | None = None) -> None:
+        """Ask for the ladder: stdin closed, SIGTERM, `grace` seconds (default: the plan's), SIGKILL. 0 = SIGKILL now.
+
+        Idempotent; a later call can only shorten the grace. Before `go` it closes the gate.
+        """
+
+    async def wait(self) -> ProcessEnd:
+        """The end, once it is proven and the output is read. Cancelling the waiter loses nothing: call it again.
+
+        While nobody waits, output is not read (the tool blocks on a full pipe) but clocks and ladder run on.
+        """
