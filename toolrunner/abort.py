@@ -1,0 +1,243 @@
+"""AbortSignal and AbortController: a request to stop that any thread may make and everybody may read.
+
+State: one latch per controller, written once by an atomic store and never cleared. A merged signal owns no latch: it *pulls*
+from its parts, so nothing has to be propagated and an abort cannot be lost between two of them. Nothing here takes a lock,
+because `abort()` must be safe inside a signal handler or a finalizer that interrupted the very same code.
+"""
+
+import contextlib
+import itertools
+import logging
+import math
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
+from typing import final
+
+import anyio
+
+from toolrunner.errors import ConfigError
+from toolrunner.facts import AbortMode, AbortReason, Source
+from toolrunner.loops import call_later, poster
+
+_logger = logging.getLogger("toolrunner")
+
+_orders = itertools.count(1)
+"""Hands out the order of aborts over all latches; `next` on it is one C call, so two threads never get the same number."""
+
+
+class AbortError(Exception):
+    """Raised by `raise_if_aborted`: the block ends because it was asked to. A body that lets it out has been stopped, not failed."""
+
+    def __init__(self, reason: AbortReason | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One abort as it was stored: its place among all aborts, its reason, how hard it asks."""
+
+    order: int
+    reason: AbortReason
+    mode: AbortMode
+
+
+@final
+class _Subscription:
+    """One callback, to be run once on the loop it was registered on."""
+
+    __slots__ = ("_fn", "_post", "immediate_only")
+
+    def __init__(self, fn: Callable[[], object], immediate_only: bool) -> None:
+        self._fn = fn
+        self._post = poster()
+        self.immediate_only = immediate_only
+
+    def fire(self) -> None:
+        # A closed loop has nobody left to tell: RuntimeError (asyncio), trio.RunFinishedError (a RuntimeError too).
+        with contextlib.suppress(RuntimeError):
+            self._post(self._run)
+
+    def _run(self) -> None:
+        try:
+            self._fn()
+        except Exception:  # foreign callback; on trio it would otherwise bring the whole run down
+            _logger.exception("an on_abort callback raised")
+
+
+@final
+class _Latch:
+    """Where one controller's aborts are kept.
+
+    `_causes` has at most two keys: "first" (the cause everybody sees) and "immediate" (the first immediate abort; the same
+    one, or a later upgrade of a drain). Both are written with `dict.setdefault`, which is atomic, so the first writer wins.
+    """
+
+    __slots__ = ("_causes", "_keys", "_subscriptions")
+
+    def __init__(self) -> None:
+        self._causes: dict[str, Cause] = {}
+        self._subscriptions: dict[int, _Subscription] = {}
+        self._keys = itertools.count()
+
+    def store(self, reason: AbortReason, mode: AbortMode) -> bool:
+        cause = Cause(next(_orders), reason, mode)
+        won = self._causes.setdefault("first", cause) is cause
+        if mode is AbortMode.IMMEDIATE:
+            won = self._causes.setdefault("immediate", cause) is cause or won
+        self._notify()
+        return won
+
+    def cause(self, immediate_only: bool) -> Cause | None:
+        if immediate_only and "immediate" not in self._causes:
+            return None
+        return self._causes.get("first")
+
+    def subscribe(self, subscription: _Subscription) -> Callable[[], None]:
+        key = next(self._keys)
+        self._subscriptions[key] = subscription
+        # Registered first, looked at second: an abort between the two is seen by one of them, and `pop` lets only one fire.
+        self._notify()
+        return lambda: self._subscriptions.pop(key, None) and None
+
+    def _notify(self) -> None:
+        for key in tuple(self._subscriptions):
+            subscription = self._subscriptions.get(key)
+            if subscription is None or self.cause(subscription.immediate_only) is None:
+                continue
+            if self._subscriptions.pop(key, None) is not None:
+                subscription.fire()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One source of a signal: a latch, read with or without drains, told under its own name or the merger's."""
+
+    latch: _Latch
+    immediate_only: bool = False
+    source: str | None = None
+
+    def cause(self) -> Cause | None:
+        cause = self.latch.cause(self.immediate_only)
+        if cause is None or self.source is None:
+            return cause
+        return Cause(cause.order, AbortReason(self.source, cause.reason.text), cause.mode)
+
+
+@final
+class AbortSignal:
+    """Read side of an abort. Cheap to read from any thread; waits and callbacks belong to the loop that registers them."""
+
+    __slots__ = ("_parts", "_seen")
+
+    def __init__(self, parts: Iterable[_Part] = ()) -> None:
+        self._parts = tuple(dict.fromkeys(parts))
+        self._seen: dict[str, AbortReason] = {}
+
+    @property
+    def aborted(self) -> bool:
+        """Whether an abort was requested. Never goes back to False."""
+        return any(part.latch.cause(part.immediate_only) is not None for part in self._parts)
+
+    @property
+    def reason(self) -> AbortReason | None:
+        """The first cause, or None. Once seen it never changes, whatever is aborted later."""
+        seen = self._seen.get("reason")
+        if seen is not None:
+            return seen
+        causes = [cause for part in self._parts if (cause := part.cause()) is not None]
+        if not causes:
+            return None
+        return self._seen.setdefault("reason", min(causes, key=lambda cause: cause.order).reason)
+
+    def raise_if_aborted(self) -> None:
+        """Raise `AbortError` if an abort was requested."""
+        if self.aborted:
+            raise AbortError(self.reason)
+
+    async def wait(self) -> AbortReason:
+        """Wait until an abort is requested and return its reason."""
+        event = anyio.Event()
+        unsubscribe = self.on_abort(event.set)
+        try:
+            await event.wait()
+        finally:
+            unsubscribe()
+        reason = self.reason
+        assert reason is not None  # the event is set by an abort only
+        return reason
+
+    def on_abort(self, fn: Callable[[], object]) -> Callable[[], None]:
+        """Have `fn` called once, soon, on this loop, never inside `abort()`. Returns the way to take it back.
+
+        A signal that is aborted already calls it soon as well. What `fn` raises is logged. Raises `ConfigError` outside a loop.
+        """
+        pending = [fn]
+
+        def once() -> None:
+            if pending:
+                pending.pop()()
+
+        undo = [part.latch.subscribe(_Subscription(once, part.immediate_only)) for part in self._parts]
+
+        def unsubscribe() -> None:
+            pending.clear()
+            for unsubscribe_part in undo:
+                unsubscribe_part()
+
+        return unsubscribe
+
+    @contextlib.asynccontextmanager
+    async def scope(self) -> AsyncGenerator[anyio.CancelScope]:
+        """Cancel the block when aborted; the block then ends quietly and `aborted` says why."""
+        with anyio.CancelScope() as scope:
+            unsubscribe = self.on_abort(scope.cancel)
+            if self.aborted:
+                scope.cancel()
+            try:
+                yield scope
+            finally:
+                unsubscribe()
+
+    def immediate(self) -> "AbortSignal":
+        """The same signal without drains: what bodies and the signal ladder see."""
+        return AbortSignal(_Part(part.latch, True, part.source) for part in self._parts)
+
+    def named(self, source: str) -> "AbortSignal":
+        """The same signal, told as coming from `source` (a wrapper's own signal, say)."""
+        return AbortSignal(_Part(part.latch, part.immediate_only, source) for part in self._parts)
+
+    @staticmethod
+    def any(*signals: "AbortSignal") -> "AbortSignal":
+        """A signal that is aborted when one of `signals` is; the earliest of them gives the reason. Aborting it is nobody's right."""
+        return AbortSignal(part for signal in signals for part in signal._parts)
+
+    @staticmethod
+    def timeout(seconds: float) -> "AbortSignal":
+        """A signal that is aborted by itself after `seconds` on the running loop's clock, with source `timeout`."""
+        if not math.isfinite(seconds) or seconds < 0:
+            raise ConfigError("AbortSignal.timeout", seconds, "a finite number of seconds, 0 or more")
+        controller = AbortController(source=Source.TIMEOUT)
+        call_later(seconds, lambda: controller.abort(f"{seconds:g} s passed"))
+        return controller.signal
+
+
+@final
+class AbortController:
+    """Write side of an abort. `source` names who asks (`Source`, or `wrapper:NAME`)."""
+
+    __slots__ = ("_latch", "_source", "signal")
+
+    def __init__(self, *, source: str = Source.CALLER) -> None:
+        self._latch = _Latch()
+        self._source = str(source)
+        self.signal = AbortSignal([_Part(self._latch)])
+
+    def abort(self, text: str = "user", *, mode: AbortMode | str = AbortMode.IMMEDIATE, source: str | None = None) -> bool:
+        """Request a stop. Returns True if this was the first request, or upgraded a drain to an immediate one.
+
+        Callable from any thread, signal handler or finalizer, also after the loop closed; never blocks, never raises for
+        being late. The first reason stays the reason.
+        """
+        return self._latch.store(AbortReason(source or self._source, text), AbortMode(mode))
+

@@ -1,0 +1,36 @@
+"""ToolCall: what a model or a program asks for, before anything is known about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from toolrunner.wire import call_from_item
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One request to run a tool.
+
+    `arguments` is a mapping, or the raw JSON text of one as a provider sent it. `call_id` is the provider's and is echoed;
+    `kind` and `provider_meta` say which answer item the provider expects. `timeout` (seconds, from started) overrides the tool's.
+    With an `idempotency_key` the same call is started once per session; without one two equal calls are two calls.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    call_id: str | None = None
+    kind: str = "function"
+    idempotency_key: str | None = None
+    timeout: float | None = None
+    meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    provider_meta: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @classmethod
+    def from_provider(cls, provider: str, item: object) -> "ToolCall":
+        """The call in one provider item (a dict, or an SDK object that can dump itself as one)."""
+        call = call_from_item(provider, item)
+        return cls(
+            call.name, call.arguments, call_id=call.call_id, kind=call.kind, provider_meta=call.provider_meta
+        )

@@ -1,0 +1,94 @@
+"""Everything toolrunner raises: misuse and broken configuration only.
+
+A call that fails, is stopped, denied or rejected is a `ToolResult`, never an exception (DESIGN: results are values).
+Messages are built here, in the class, so that every place that raises says the same thing in the same words.
+"""
+
+
+class ToolrunnerError(Exception):
+    """Base of everything this package raises."""
+
+
+class DuplicateTool(ToolrunnerError):
+    """Two tools of one runner have the same name. (A name nobody registered is a result, `UNKNOWN_TOOL`.)"""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"a tool named {name!r} is already registered; unregister it first or rename one of the two")
+        self.name = name
+
+
+class DuplicateCallId(ToolrunnerError):
+    """One batch holds the same call id twice, so results could not be told apart. Nothing of the batch ran."""
+
+    def __init__(self, call_id: str) -> None:
+        super().__init__(f"call id {call_id!r} is used by more than one call of this batch; nothing was run")
+        self.call_id = call_id
+
+
+class ToolDefinitionError(ToolrunnerError):
+    """A tool cannot be registered as it was declared; says which tool, which part, and what to do."""
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"tool {tool!r}: {problem}")
+        self.tool = tool
+        self.problem = problem
+
+
+class ConfigError(ToolrunnerError, ValueError):
+    """An argument of the library's own API has a value it cannot work with."""
+
+    def __init__(self, what: str, value: object, expected: str) -> None:
+        super().__init__(f"{what} is {value!r}; expected {expected}")
+        self.what = what
+        self.value = value
+
+
+class PolicyError(ToolrunnerError):
+    """A policy contradicts itself or names something unknown. Nothing is run under a policy that does not load."""
+
+
+class RunnerClosed(ToolrunnerError):
+    """The runner takes no calls: never entered, closing, closed, or inherited by a forked process."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"this runner takes no calls: {why}")
+        self.why = why
+
+
+class NestedRun(ToolrunnerError):
+    """A tool body used `run_batch` of the runner it runs in; it would wait for its own slot. Use `ctx.run`."""
+
+    def __init__(self) -> None:
+        super().__init__("run_batch of the same runner inside a tool body would wait for its own slot; use ctx.run(name, arguments)")
+
+
+class NotSettled(ToolrunnerError):
+    """`Runner.result` was asked for a call that has not settled yet. (An id nobody knows is `UnknownRun`.)"""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"call {run_id!r} has not settled yet")
+        self.run_id = run_id
+
+
+class UnknownRun(ToolrunnerError, LookupError):
+    """No call with this run_id is kept: never submitted here, or older than the retention of results."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"no call with run_id {run_id!r} is known here (results are kept for 1,000 calls or 1 h)")
+        self.run_id = run_id
+
+
+class ToolrunnerInternalError(ToolrunnerError):
+    """A bug in toolrunner itself. Started calls were drained and every call was closed truthfully before this was raised."""
+
+
+class ToolError(Exception):
+    """Raised by a tool's body: it failed for a reason of its own. The model reads `message`; `kind` is for programs.
+
+    Not a `ToolrunnerError`: it is the tool speaking, not the library.
+    """
+
+    def __init__(self, message: str, *, kind: str = "tool_error") -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind

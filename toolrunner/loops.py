@@ -1,0 +1,86 @@
+"""The event loop's own entry points that anyio does not offer: call from any thread, a timer without a task, a detached task.
+
+No state. The backend is told by what the loop's token can do, so neither asyncio nor trio is imported here.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import anyio
+from anyio.lowlevel import current_token
+
+from toolrunner.errors import ConfigError
+
+
+class Post(Protocol):
+    """Runs a callback on one loop, soon. Callable from any thread, signal handler or finalizer; RuntimeError once the loop closed."""
+
+    def __call__(self, fn: Callable[[], object], /) -> object: ...
+
+
+def native_loop() -> Any:
+    """The running asyncio event loop, or trio's token."""
+    try:
+        return current_token().native_token
+    except (RuntimeError, anyio.NoEventLoopError) as error:
+        raise ConfigError("the event loop", None, "a running asyncio or trio loop") from error
+
+
+def poster() -> Post:
+    """The running loop's way to take a callback from outside."""
+    native = native_loop()
+    post: Post = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
+    return post
+
+
+def call_later(seconds: float, fn: Callable[[], object]) -> Callable[[], None]:
+    """Run `fn` on this loop after `seconds` of the loop's clock; returns the way to take it back."""
+    native = native_loop()
+    if hasattr(native, "call_later"):
+        handle = native.call_later(seconds, fn)
+        cancel: Callable[[], None] = handle.cancel
+        return cancel
+    return _trio_timer(seconds, fn)
+
+
+def _trio_timer(seconds: float, fn: Callable[[], object]) -> Callable[[], None]:
+    trio: Any = sys.modules["trio"]  # running under it, so it is loaded; it is no dependency of ours
+    scope = trio.CancelScope()
+
+    async def wait_then_call() -> None:
+        with scope:
+            await trio.sleep(seconds)
+            # Taken back in the very tick in which the sleep ended: the cancel comes too late to raise, so look.
+            if not scope.cancel_called:
+                fn()
+
+    trio.lowlevel.spawn_system_task(wait_then_call)
+    cancel: Callable[[], None] = scope.cancel
+    return cancel
+
+
+_detached: set[Any] = set()
+"""Strong references to detached asyncio tasks; the loop itself holds weak ones only."""
+
+
+def spawn_detached(fn: Callable[[], Awaitable[object]], name: str) -> None:
+    """Start a task that belongs to no scope and no task of the caller. `fn` must not let an exception out.
+
+    trio: a system task (ended when the run's main task ends); asyncio: a plain task of the loop.
+    """
+    native = native_loop()
+    if hasattr(native, "create_task"):
+        task = native.create_task(fn(), name=name)
+        _detached.add(task)
+        task.add_done_callback(_detached.discard)
+    else:
+        sys.modules["trio"].lowlevel.spawn_system_task(fn, name=name)
+
+
+def current_native_task() -> Any:
+    """The running task in its backend's own type."""
+    native = native_loop()
+    if hasattr(native, "create_task"):
+        return sys.modules["asyncio"].current_task()
+    return sys.modules["trio"].lowlevel.current_task()

@@ -1,0 +1,33 @@
+"""The first of the five questions: may the same call be made again?"""
+
+from toolrunner.facts import Effects, EffectState, Evidence
+from toolrunner.results.words import Code, ErrorKind, Outcome, Retry
+
+_UNSTARTED: dict[Code | None, Retry] = {
+    Code.ABORTED_BEFORE_DISPATCH: Retry.SAFE,
+    Code.GRANT_EXPIRED: Retry.SAFE,
+    Code.DENIED: Retry.NO,
+    Code.IN_DOUBT: Retry.CHECK_FIRST,
+    None: Retry.NO,
+}
+"""Calls that never started; what is not listed needs a change of the call or of its surroundings first."""
+
+_TRANSIENT = frozenset({ErrorKind.LIMIT, ErrorKind.HOOK_TIMEOUT})
+
+
+def retry_answer(
+    outcome: Outcome, code: Code | None, started: bool, effects: Effects, *, idempotent: bool, error_kind: str | None = None
+) -> Retry:
+    """Whether to retry. `safe` needs a proof that nothing happened, or a tool that declares itself idempotent."""
+    if not started:
+        return Retry.SAFE if error_kind in _TRANSIENT else _UNSTARTED.get(code, Retry.FIX_FIRST)
+    if outcome is Outcome.SUCCEEDED:
+        return Retry.NO
+    harmless = idempotent or effects.state in (EffectState.NONE, EffectState.REVERTED)
+    if outcome is Outcome.FAILED and code not in (Code.LOST, Code.KEEPER_LOST):
+        return Retry.FIX_FIRST if harmless else Retry.CHECK_FIRST
+    if harmless:
+        return Retry.SAFE
+    if effects.state is EffectState.COMPLETED and effects.evidence is not Evidence.ASSUMED:
+        return Retry.NO
+    return Retry.CHECK_FIRST
