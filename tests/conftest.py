@@ -1,0 +1,111 @@
+"""Shared by every test: the loops they run on, the leak guard around each of them, and the users they run as.
+
+Async tests are marked `pytest.mark.anyio` and run on asyncio (debug) and trio; those marked `uvloop`, or all with `--all-loops`,
+run on uvloop too. A module that needs a virtual clock overrides `anyio_backend`.
+"""
+
+import os
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from inspect import iscoroutinefunction
+from pathlib import Path
+from typing import Any
+
+import leaks
+import pytest
+from hypothesis import settings
+from plain_user import PlainUser, plain_user
+
+TESTS = Path(__file__).parent
+PROCESS_FOLDERS = {"process", "cli"}
+UVLOOP = ("asyncio", {"debug": True, "use_uvloop": True})
+
+# A deadline per example measures the machine, not the code.
+# CI must fail for a reason that is in the commit, so there the examples are always the same.
+settings.register_profile("toolrunner", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("toolrunner")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all-loops", action="store_true", help="run every async test on uvloop too, not only those marked for it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: Any) -> None:
+    """Give every anyio test the task guard, the way anyio's plugin gives it its loop. (Autouse would put sync tests on a loop.)"""
+    if not collector.istestfunction(obj, name):
+        return
+    inner = obj.hypothesis.inner_test if hasattr(obj, "hypothesis") else obj
+    marks = [*collector.iter_markers("anyio"), *(mark for mark in getattr(obj, "pytestmark", ()) if mark.name == "anyio")]
+    if iscoroutinefunction(inner) and marks:
+        pytest.mark.usefixtures("no_task_is_left")(obj)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = [item for item in items if _runs_here(item, all_loops=config.getoption("--all-loops"))]
+    for item in items:
+        if item.get_closest_marker("root") and os.geteuid() != 0:
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+        ids = [case for mark in item.iter_markers("case") for case in mark.args]
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if folder in PROCESS_FOLDERS or any(case.startswith("P") for case in ids):
+            item.add_marker(pytest.mark.processes)
+
+
+def _runs_here(item: pytest.Item, *, all_loops: bool) -> bool:
+    loop = item.callspec.params.get("anyio_backend") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    return loop != UVLOOP or all_loops or item.get_closest_marker("uvloop") is not None
+
+
+def pytest_report_header() -> str:
+    exact = "exact (under tests/reaper.py)" if leaks.REAPER in os.environ else "by descent and by mark"
+    return f"user: {'root' if os.geteuid() == 0 else 'plain'}, leak guard for processes: {exact}"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("asyncio", {"debug": True}), id="asyncio"),
+        pytest.param(("trio", {}), id="trio"),
+        pytest.param(UVLOOP, id="uvloop"),
+    ]
+)
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    backend: tuple[str, dict[str, Any]] = request.param
+    return backend
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_tmpdir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the session a mark for its processes, and a TMPDIR of its own: whatever lies in it after a test is that test's."""
+    folder = tmp_path_factory.mktemp("TMPDIR", numbered=False)  # this also fixes pytest's own folder, before TMPDIR changes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setenv(leaks.MARK, uuid.uuid4().hex)
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(session_tmpdir: Path) -> Iterator[None]:
+    """Fail the test, by name, that leaves a process, fd, thread, temp file, signal action or another working directory behind."""
+    before = leaks.Snapshot.take()
+    yield
+    if found := leaks.check(before):
+        pytest.fail("left behind by this test:\n  " + "\n  ".join(found), pytrace=False)
+
+
+@pytest.fixture
+async def no_task_is_left() -> AsyncIterator[None]:
+    """Fail the async test after which a task is still there. Set up before the test's own fixtures, so it looks after their end."""
+    before = set(leaks.tasks())
+    yield
+    if left := [name for task, name in leaks.tasks().items() if task not in before]:
+        pytest.fail("tasks left behind by this test:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture
+def as_plain_user() -> Iterator[PlainUser]:
+    """Somebody without rights, or we ourselves when not root: `subprocess.run(as_plain_user.argv("id"), **as_plain_user.popen)`."""
+    with plain_user() as user:
+        yield user
