@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: Any) -> None:
-    """Give every anyio test the task guard, the way anyio's plugin gives it its loop. (Autouse would put sync tests on a loop.)"""
+    """Give every anyio test the task guard, the way anyio's plugin gives it its loop. (Autouse would put sync ones on a loop.)"""
     if not collector.istestfunction(obj, name):
         return
     inner = obj.hypothesis.inner_test if hasattr(obj, "hypothesis") else obj
@@ -97,7 +97,7 @@ def nothing_is_left(session_tmpdir: Path) -> Iterator[None]:
 
 @pytest.fixture
 async def no_task_is_left() -> AsyncIterator[None]:
-    """Fail the async test after which a task is still there. Set up before the test's own fixtures, so it looks after their end."""
+    """Fail the async test after which a task is still there. Set up before the test's own fixtures: it looks after their end."""
     before = set(leaks.tasks())
     yield
     if left := [name for task, name in leaks.tasks().items() if task not in before]:
@@ -106,6 +106,6 @@ async def no_task_is_left() -> AsyncIterator[None]:
 
 @pytest.fixture
 def as_plain_user() -> Iterator[PlainUser]:
-    """Somebody without rights, or we ourselves when not root: `subprocess.run(as_plain_user.argv("id"), **as_plain_user.popen)`."""
+    """Somebody without rights (we ourselves when not root): `run(as_plain_user.argv("id"), **as_plain_user.popen)`."""
     with plain_user() as user:
         yield user

@@ -60,7 +60,7 @@ class Snapshot:
             threads=frozenset(threading.enumerate()),
             files=frozenset(temp_files()),
             signal_actions=tuple(signal.getsignal(number) for number in WATCHED_SIGNALS),
-            folder=os.getcwd(),  # noqa: PTH109 - the plain string is compared
+            folder=os.getcwd(),
         )
 
 

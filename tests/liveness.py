@@ -29,7 +29,7 @@ def unique_duration() -> str:
 class Lifeline:
     """The read end of a FIFO in `folder`. Use as a context manager; the file goes with it.
 
-    Start `sh -c f"{line.sh}; sleep 613"`, then `await line.opened()`, stop it, and `assert line.is_gone()` or `await line.gone()`.
+    Start `sh -c f"{line.sh}; sleep 613"`, then `await line.opened()`, stop it, `assert line.is_gone()` or `await line.gone()`.
     """
 
     def __init__(self, folder: Path, descriptor: int = 9) -> None:

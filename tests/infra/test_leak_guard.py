@@ -1,4 +1,4 @@
-"""The leak guard sees what it is there for: every leak is made on purpose, in a pytest run of its own, which must fail by its name."""
+"""The leak guard sees what it is there for: each leak is made on purpose in a pytest run of its own, which must name it."""
 
 import os
 import subprocess
