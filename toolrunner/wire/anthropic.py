@@ -11,7 +11,7 @@ from typing import Any, final
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, WEB_IMAGES, Attachments, as_text, media_type, rendered
 from toolrunner.wire.pairing import required_id
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, sequence_at, with_meta
 from toolrunner.wire.schema import checked_names, functions_only, object_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -64,7 +64,8 @@ class AnthropicShape:
     def call_item(self, call: WireCall) -> Item:
         call_id = required_id(Provider.ANTHROPIC, call)
         arguments = parsed_object(call.arguments)
-        return {"type": "tool_use", "id": call_id, "name": call.name, "input": arguments, **plain(call.provider_meta)}
+        item = {"type": "tool_use", "id": call_id, "name": call.name, "input": arguments}
+        return with_meta(item, call.provider_meta)
 
     def result_item(self, result: WireResult) -> Item:
         return _result(result, None)

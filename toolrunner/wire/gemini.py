@@ -2,7 +2,8 @@
 
 Rules kept here (ids in cases/history.md): one user content with as many functionResponse parts as there were calls, in call order
 (GM1, GM2); ids and names echoed (GM3); a call's thoughtSignature is kept for the call's own part, where it must stay (GM4);
-`args` is an object (GM5). Reads both spellings, `functionCall` of REST and `function_call` of dumped SDK objects; writes that of REST.
+`args` is an object (GM5). Reads both spellings, `functionCall` of REST and `function_call` of dumped SDK objects;
+writes that of REST.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, final
 
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, Attachments, as_text, media_type, sole_json
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta
 from toolrunner.wire.schema import GEMINI_NAME, checked_names, functions_only, gemini_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -79,7 +80,7 @@ class GeminiShape:
     def call_item(self, call: WireCall) -> Item:
         called_by_id = {"id": call.call_id} if call.call_id else {}
         function_call = {**called_by_id, "name": call.name, "args": parsed_object(call.arguments)}
-        return {"functionCall": function_call, **plain(call.provider_meta)}
+        return with_meta({"functionCall": function_call}, call.provider_meta)
 
     def result_item(self, result: WireResult) -> Item:
         answered_by_id = {"id": result.call_id} if result.call_id else {}

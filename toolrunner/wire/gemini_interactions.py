@@ -10,7 +10,7 @@ from typing import Any, final
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, media_type, rendered, sole_json
 from toolrunner.wire.pairing import required_id, unanswered
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta
 from toolrunner.wire.schema import GEMINI_NAME, checked_names, functions_only, gemini_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -61,7 +61,8 @@ class GeminiInteractionsShape:
     def call_item(self, call: WireCall) -> Item:
         call_id = required_id(Provider.GEMINI_INTERACTIONS, call)
         arguments = parsed_object(call.arguments)
-        return {"type": "function_call", "id": call_id, "name": call.name, "arguments": arguments, **plain(call.provider_meta)}
+        item = {"type": "function_call", "id": call_id, "name": call.name, "arguments": arguments}
+        return with_meta(item, call.provider_meta)
 
     def result_item(self, result: WireResult) -> Item:
         call_id = required_id(Provider.GEMINI_INTERACTIONS, result)

@@ -13,7 +13,17 @@ from toolrunner.errors import ConfigError
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, WEB_IMAGES, Attachments, as_text, data_url, media_type
 from toolrunner.wire.pairing import required_id
-from toolrunner.wire.reading import Reader, custom_input, described, entries, json_arguments, loaded, no_response, opened, plain
+from toolrunner.wire.reading import (
+    Reader,
+    custom_input,
+    described,
+    entries,
+    json_arguments,
+    loaded,
+    no_response,
+    opened,
+    with_meta,
+)
 from toolrunner.wire.schema import checked_names, object_schema, satisfies_strict
 from toolrunner.wire.values import CallKind, Item, MalformedItem, Provider, ToolSpec, WireCall, WireResult
 
@@ -63,11 +73,12 @@ class OpenAIChatShape:
         return [self.call(item) for item in entries(Provider.OPENAI_CHAT, "tool_calls", items)]
 
     def call_item(self, call: WireCall) -> Item:
-        head = {"id": required_id(Provider.OPENAI_CHAT, call)}
-        meta = plain(call.provider_meta)
+        item: Item = {"id": required_id(Provider.OPENAI_CHAT, call)}
         if call.kind == CallKind.CUSTOM:
-            return {**head, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **meta}
-        return {**head, "type": "function", "function": {"name": call.name, "arguments": _valid_json(call)}, **meta}
+            item |= {"type": "custom", "custom": {"name": call.name, "input": custom_input(call)}}
+        else:
+            item |= {"type": "function", "function": {"name": call.name, "arguments": _valid_json(call)}}
+        return with_meta(item, call.provider_meta)
 
     def result_item(self, result: WireResult) -> Item:
         return _tool_message(result, None)

@@ -22,6 +22,7 @@ from toolrunner.wire.reading import (
     parsed_object,
     plain,
     sequence_at,
+    with_meta,
 )
 from toolrunner.wire.schema import checked_names, object_schema, satisfies_strict
 from toolrunner.wire.values import CallKind, Item, Provider, ToolSpec, WireCall, WireResult
@@ -100,8 +101,8 @@ class OpenAIResponsesShape:
     def call_item(self, call: WireCall) -> Item:
         kind = CallKind(call.kind)
         head: Item = {"type": _TYPES[kind], "call_id": required_id(Provider.OPENAI_RESPONSES, call)}
-        meta = plain(call.provider_meta)
-        meta.pop("max_output_length", None)  # stands in the action
+        # The limit of a shell call stands in its action; it is in the meta only for the result to find.
+        meta = {key: value for key, value in call.provider_meta.items() if key != "max_output_length"}
         match kind:
             case CallKind.FUNCTION:
                 body: Item = {"name": call.name, "arguments": json_arguments(call.arguments)}
@@ -111,7 +112,7 @@ class OpenAIResponsesShape:
                 body = {"operation": parsed_object(call.arguments)}
             case _:
                 body = {"action": parsed_object(call.arguments)}
-        return {**head, **body, **meta}
+        return with_meta({**head, **body}, meta)
 
     def result_item(self, result: WireResult) -> Item:
         kind = CallKind(result.kind)

@@ -82,6 +82,11 @@ def loaded(text: str) -> object:
         return None
 
 
+def with_meta(item: Item, provider_meta: Item) -> Item:
+    """Add what the provider sent with the call; it never overrides what is said here, were it even another provider's."""
+    return item | {key: plain(value) for key, value in provider_meta.items() if key not in item}
+
+
 def parsed_object(arguments: Item | str) -> Item:
     """Return arguments as the object some APIs insist on; text that is no object goes under INVALID_JSON, unchanged."""
     if not isinstance(arguments, str):
