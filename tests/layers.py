@@ -4,6 +4,7 @@ Everything is read with `ast`, so an import counts wherever it stands: at the to
 """
 
 import ast
+import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,6 +66,14 @@ class Module:
 
 Tree = dict[str, Module]
 Rule = Callable[[Tree], Iterator[str]]
+
+
+def package() -> Path:
+    """Where the package really is: the checkout, or site-packages when the tests run against the wheel. Nothing is imported."""
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def unit_of(name: str) -> str:

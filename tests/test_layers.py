@@ -1,12 +1,12 @@
 """The package keeps to its layers, and every rule that says so can fail."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import layers
 import pytest
+from layers import package
 
 CLEAN = {
     "__init__.py": "from toolrunner.runner import Runner",
@@ -19,14 +19,6 @@ CLEAN = {
     "runner.py": "from toolrunner.process import Keeper\nfrom toolrunner.abort import other",
     "cli/__init__.py": "import toolrunner.runner",
 }
-
-
-def package() -> Path:
-    """Where the package really is: the checkout, or site-packages when the tests run against the wheel."""
-    spec = importlib.util.find_spec(layers.PACKAGE)
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def plant(root: Path, files: dict[str, str]) -> layers.Tree:
