@@ -1,7 +1,6 @@
 """The catalogue of cases, and which test shows which. Pure: reads tests/cases/*.toml and the source text of the tests.
 
-Marks are read from the source and not from a running session, so that one file's tests can be run alone and the catalogue
-is still checked whole. A mark counts when pytest would act on it: on a test function or class that nothing skips or expects to fail, in
+Marks are read from the source and not from a running session, so that the catalogue is checked whole whatever is run. A mark counts when pytest would act on it: on a test function or class that nothing skips or expects to fail, in
 a `pytest.param`, or in a `pytestmark` of a test module.
 """
 

@@ -40,7 +40,7 @@ def front_door() -> ModuleType:
 
 
 def definitions(root: Path) -> Counter[str]:
-    """How often each class, function or assigned name is defined at the top of a module, over the whole package."""
+    """How often each class or function is defined at the top of a module, over the whole package."""
     found = Counter[str]()
     for module in layers.load(root).values():
         for node in module.tree.body:
