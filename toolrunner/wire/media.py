@@ -148,8 +148,8 @@ def sole_json(content: Sequence[Content]) -> object:
     match list(content):
         case [Json(json=value)]:
             try:
-                json.dumps(value, allow_nan=False)
-            except ValueError:
+                json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+            except ValueError:  # NaN, or a lone surrogate: as text it can be sent all the same
                 return None
             return value
         case _:

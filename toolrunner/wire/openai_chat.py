@@ -119,7 +119,7 @@ def _tool(spec: ToolSpec, *, strict: bool) -> Item:
     if spec.kind == CallKind.CUSTOM:
         return {"type": "custom", "custom": {"name": spec.name, **described}}
     if spec.kind != CallKind.FUNCTION:
-        raise ConfigError(f"kind of tool {spec.name!r}", spec.kind, "'function' or 'custom', the kinds that openai_chat has")
+        raise ConfigError(f"kind of tool {spec.name!r}", str(spec.kind), "'function' or 'custom', the kinds that openai_chat has")
     parameters = object_schema(spec)
     flag = {"strict": True} if strict and satisfies_strict(parameters) else {}
     return {"type": "function", "function": {"name": spec.name, **described, "parameters": parameters, **flag}}

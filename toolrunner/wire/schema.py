@@ -47,7 +47,7 @@ def functions_only(provider: Provider, specs: Sequence[ToolSpec]) -> None:
     """Refuse a tool of a kind that the provider does not have."""
     for spec in specs:
         if spec.kind != CallKind.FUNCTION:
-            raise ConfigError(f"kind of tool {spec.name!r}", spec.kind, f"'function', the only kind that {provider} has")
+            raise ConfigError(f"kind of tool {spec.name!r}", str(spec.kind), f"'function', the only kind that {provider} has")
 
 
 def mapped(schema: object, change: Callable[[Item], Item]) -> Any:  # noqa: ANN401  # JSON
