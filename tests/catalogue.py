@@ -1,7 +1,8 @@
 """The catalogue of cases, and which test shows which. Pure: reads tests/cases/*.toml and the source text of the tests.
 
-Marks are read from the source and not from a running session, so that the catalogue is checked whole whatever is run. A mark counts when pytest would act on it: on a test function or class that nothing skips or expects to fail, in
-a `pytest.param`, or in a `pytestmark` of a test module.
+Marks are read from the source and not from a running session, so that the catalogue is checked whole whatever is run. A mark
+counts when pytest would act on it: on a test function or class that nothing skips or expects to fail, in a `pytest.param`, or
+in a `pytestmark` of a test module.
 """
 
 import ast
