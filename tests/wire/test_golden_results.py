@@ -203,7 +203,8 @@ def test_a_responses_call_is_answered_in_its_own_kind(result: WireResult, expect
 
 
 def test_a_shell_tool_s_own_chunks_are_passed_on_and_any_other_json_is_text() -> None:
-    chunk = {"stdout": "a", "stderr": "b", "outcome": {"type": "exit", "exit_code": 2}}
+    chunk: dict[str, Any] = {"stdout": "a", "stderr": "b", "outcome": {"type": "exit", "exit_code": 2}}
+    own: Any
     for own in (chunk, [chunk], [chunk, chunk]):
         output = result_item("openai_responses", WireResult("c", "shell", CallKind.SHELL, content=(Json(own),)))["output"]
         assert output == (own if isinstance(own, list) else [own])
