@@ -18,7 +18,7 @@ from hypothesis import settings
 from plain_user import PlainUser, plain_user
 
 TESTS = Path(__file__).parent
-PROCESS_FOLDERS = {"process", "cli"}
+PROCESS_FOLDERS = {"process", "cli", "infra"}
 UVLOOP = ("asyncio", {"debug": True, "use_uvloop": True})
 
 # A deadline per example measures the machine, not the code.
