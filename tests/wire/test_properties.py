@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrunner.facts import Content, File, Image, Json, Text
-from toolrunner.wire import CallKind, Provider, WireCall, WireResult, call_from_item, call_item, result_messages
+from toolrunner.wire import CallKind, Provider, WireCall, WireResult, call_from_item, call_item, calls_in, result_messages
 
 anything = st.text(st.characters(codec=None), max_size=20)
 json_values = st.recursive(
@@ -164,3 +164,27 @@ def test_no_foreign_item_ever_raises_anything_but_our_own_error(provider: Provid
         call_from_item(provider, item)
     except ValueError as refused:
         assert type(refused).__name__ == "MalformedItem"  # noqa: PT017  # whether it is raised at all depends on the item
+
+
+entry = st.dictionaries(
+    st.sampled_from(["type", "id", "call_id", "name", "input", "status", "environment", "action", "functionCall", "function"]),
+    json_values | st.sampled_from(["tool_use", "function_call", "shell_call", "shell_call_output", "function_result"]),
+)
+
+
+@pytest.mark.parametrize("provider", list(Provider))
+@given(response=st.data())
+def test_no_foreign_response_ever_raises_anything_but_our_own_error(provider: Provider, response: st.DataObject) -> None:
+    place = {
+        Provider.ANTHROPIC: "content",
+        Provider.OPENAI_CHAT: "tool_calls",
+        Provider.OPENAI_RESPONSES: "output",
+        Provider.GEMINI: "parts",
+        Provider.GEMINI_INTERACTIONS: "steps",
+    }[provider]
+    body = response.draw(st.dictionaries(st.sampled_from(["status", "stop_reason", "choices", "candidates"]), json_values))
+    body[place] = response.draw(st.lists(entry, max_size=3) | json_values)
+    try:
+        calls_in(provider, body)
+    except ValueError as refused:
+        assert type(refused).__name__ == "MalformedItem"  # noqa: PT017  # whether it is raised at all depends on the response

@@ -1,6 +1,7 @@
 """What is refused at the provider edge, and whether the message says what was wrong and where."""
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -224,3 +225,18 @@ def test_gemini_is_read_in_both_spellings_with_signatures_as_bytes_or_text() -> 
     assert call_from_item("gemini", dumped) == expected
     assert call_from_item("gemini", {"functionCall": {"name": "n"}, "thoughtSignature": "c2ln"}) == expected
     assert call_from_item("gemini", {"name": "n", "args": {}}) == WireCall("n", {})
+
+
+class FinishReason(str, Enum):  # noqa: UP042  # the form under test
+    """The form of Google's SDK: not a StrEnum, so that str() of it is not its value."""
+
+    NORMAL = "STOP"
+    LIMIT = "MAX_TOKENS"
+
+
+def test_an_enum_member_in_a_dumped_response_is_read_as_the_word_it_stands_for() -> None:
+    def response(reason: FinishReason) -> dict[str, Any]:
+        return {"candidates": [{"content": {"parts": [{"function_call": {"name": "n"}}]}, "finish_reason": reason}]}
+
+    assert [call.name for call in calls_in("gemini", response(FinishReason.NORMAL))] == ["n"]
+    assert calls_in("gemini", response(FinishReason.LIMIT)) == []

@@ -11,7 +11,7 @@ from typing import Any, final
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, WEB_IMAGES, Attachments, as_text, media_type, rendered
 from toolrunner.wire.pairing import required_id
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, sequence_at, with_meta
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, sequence_at, with_meta, word
 from toolrunner.wire.schema import checked_names, functions_only, object_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -52,14 +52,14 @@ class AnthropicShape:
 
     def calls(self, response: object) -> list[WireCall]:
         message = opened(response) or {}
-        if message.get("stop_reason") in _CUT:
+        if word(message, "stop_reason") in _CUT:
             return []
         blocks = response if isinstance(response, list | tuple) else sequence_at(message, "content")
         if blocks is None:
             if isinstance(message.get("content"), str):
                 return []
             raise no_response(Provider.ANTHROPIC, response, "a message with a 'content' list, or that list")
-        return [self.call(block) for block in entries(Provider.ANTHROPIC, "content", blocks) if block.get("type") == "tool_use"]
+        return [self.call(block) for block in entries(Provider.ANTHROPIC, "content", blocks) if word(block, "type") == "tool_use"]
 
     def call_item(self, call: WireCall) -> Item:
         call_id = required_id(Provider.ANTHROPIC, call)

@@ -11,7 +11,7 @@ from typing import Any, final
 
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, Attachments, as_text, media_type, sole_json
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta, word
 from toolrunner.wire.schema import GEMINI_NAME, checked_names, functions_only, gemini_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -106,7 +106,7 @@ def _first_candidate(body: Mapping[str, Any]) -> Sequence[object] | None:
     candidate = opened(candidates[0]) if candidates else {}
     if candidate is None:
         return None
-    cut = _field(candidate, "finishReason", "finish_reason") not in _WHOLE
+    cut = word(candidate, "finishReason", "finish_reason") not in _WHOLE
     return [] if cut else sequence_at(candidate, "content", "parts") or []
 
 

@@ -10,7 +10,7 @@ from typing import Any, final
 from toolrunner.facts import File, Image
 from toolrunner.wire.media import PDF, media_type, rendered, sole_json
 from toolrunner.wire.pairing import required_id, unanswered
-from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta
+from toolrunner.wire.reading import Reader, entries, no_response, opened, parsed_object, plain, sequence_at, with_meta, word
 from toolrunner.wire.schema import GEMINI_NAME, checked_names, functions_only, gemini_schema
 from toolrunner.wire.values import Item, Provider, ToolSpec, WireCall, WireResult
 
@@ -50,7 +50,7 @@ class GeminiInteractionsShape:
 
     def calls(self, response: object) -> list[WireCall]:
         interaction = opened(response) or {}
-        if interaction.get("status") in _CUT:
+        if word(interaction, "status") in _CUT:
             return []
         steps = response if isinstance(response, list | tuple) else sequence_at(interaction, "steps")
         if steps is None:

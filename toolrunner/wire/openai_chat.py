@@ -23,6 +23,7 @@ from toolrunner.wire.reading import (
     no_response,
     opened,
     with_meta,
+    word,
 )
 from toolrunner.wire.schema import checked_names, object_schema, satisfies_strict
 from toolrunner.wire.values import CallKind, Item, MalformedItem, Provider, ToolSpec, WireCall, WireResult
@@ -105,7 +106,7 @@ def _first_choice(body: Mapping[str, Any]) -> Mapping[str, Any]:
     message = opened(choice.get("message")) if choice is not None else None
     if choice is None or message is None:
         raise MalformedItem(Provider.OPENAI_CHAT, "choices", f"is {described(choices)}; expected choices with a 'message'")
-    return {} if choice.get("finish_reason") in _CUT else message
+    return {} if word(choice, "finish_reason") in _CUT else message
 
 
 def _valid_json(call: WireCall) -> str:

@@ -23,6 +23,7 @@ from toolrunner.wire.reading import (
     plain,
     sequence_at,
     with_meta,
+    word,
 )
 from toolrunner.wire.schema import checked_names, object_schema, satisfies_strict
 from toolrunner.wire.values import CallKind, Item, Provider, ToolSpec, WireCall, WireResult
@@ -69,11 +70,11 @@ class OpenAIResponsesShape:
         return [_tool(spec, strict=strict) for spec in checked_names(Provider.OPENAI_RESPONSES, specs, _NAME)]
 
     def call(self, item: Mapping[str, Any]) -> WireCall:
-        kind = _KINDS.get(str(item.get("type")))
+        kind = _KINDS.get(word(item, "type") or "")
         call = Reader(Provider.OPENAI_RESPONSES, f"{item.get('type')} item", item)
         if kind is None:
             raise call.wrong(f"its type is {item.get('type')!r}; expected one of {', '.join(_KINDS)}")
-        if item.get("status") in _CUT:
+        if word(item, "status") in _CUT:
             raise call.wrong(f"its status is {item['status']!r}: the model never finished it, so it must not be run")
         call_id = call.identifier("call_id")
         match kind:
@@ -88,7 +89,7 @@ class OpenAIResponsesShape:
 
     def calls(self, response: object) -> list[WireCall]:
         body = opened(response) or {}
-        if body.get("status") in _CUT:
+        if word(body, "status") in _CUT:
             return []
         output = response if isinstance(response, list | tuple) else sequence_at(body, "output")
         if output is None:
@@ -96,7 +97,7 @@ class OpenAIResponsesShape:
         items = entries(Provider.OPENAI_RESPONSES, "output", output)
         answers = [f"{name}_output" for name in _KINDS]
         ours = [item for item in unanswered(items, _KINDS, answers, "call_id") if not _is_hosted(item)]
-        return [self.call(item) for item in ours if item.get("status") not in _CUT]
+        return [self.call(item) for item in ours if word(item, "status") not in _CUT]
 
     def call_item(self, call: WireCall) -> Item:
         kind = CallKind(call.kind)

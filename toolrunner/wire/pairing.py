@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from toolrunner.errors import ConfigError
+from toolrunner.wire.reading import word
 from toolrunner.wire.values import Provider, WireCall, WireResult
 
 
@@ -25,5 +26,5 @@ def unanswered(
 
     A stored response lists what the provider's own side already answered (a hosted shell) and what an earlier turn answered.
     """
-    done = {item.get("call_id") or item.get("id") for item in items if item.get("type") in answers}
-    return [item for item in items if item.get("type") in calls and item.get(call_key) not in done]
+    done = {word(item, "call_id", "id") for item in items if word(item, "type") in answers} - {None}
+    return [item for item in items if word(item, "type") in calls and word(item, call_key) not in done]

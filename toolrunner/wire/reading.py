@@ -8,6 +8,7 @@ import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol, final, runtime_checkable
 
 from toolrunner.errors import ConfigError
@@ -59,6 +60,13 @@ def sequence_at(item: object, *path: str | int) -> Sequence[object] | None:
     return here if isinstance(here, list | tuple) else None
 
 
+def word(mapping: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of these fields that is a string: a type, a status, an id. Anything else compares with nothing."""
+    value = next((mapping[name] for name in names if isinstance(mapping.get(name), str)), None)
+    # A dump in Python mode leaves enum members, whose hash is not that of the word they stand for.
+    return value.value if isinstance(value, Enum) else value
+
+
 def plain(value: object) -> Any:  # noqa: ANN401  # JSON
     """Copy a JSON value; bytes, which SDK objects hold for signatures, become base64 text as on the wire."""
     if isinstance(value, bytes):
@@ -82,12 +90,12 @@ def loaded(text: str) -> object:
         return None
 
 
-def with_meta(item: Item, provider_meta: Item) -> Item:
+def with_meta(item: Item, provider_meta: Mapping[str, Any]) -> Item:
     """Add what the provider sent with the call; it never overrides what is said here, were it even another provider's."""
     return item | {key: plain(value) for key, value in provider_meta.items() if key not in item}
 
 
-def parsed_object(arguments: Item | str) -> Item:
+def parsed_object(arguments: Mapping[str, Any] | str) -> Item:
     """Return arguments as the object some APIs insist on; text that is no object goes under INVALID_JSON, unchanged."""
     if not isinstance(arguments, str):
         return plain(arguments)  # type: ignore[no-any-return]
@@ -95,9 +103,9 @@ def parsed_object(arguments: Item | str) -> Item:
     return value if isinstance(value, dict) else {"INVALID_JSON": arguments}
 
 
-def json_arguments(arguments: Item | str) -> str:
+def json_arguments(arguments: Mapping[str, Any] | str) -> str:
     """Return arguments as JSON text; the model's own text is kept byte for byte, so that replays extend the same prefix."""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+    return arguments if isinstance(arguments, str) else json.dumps(plain(arguments), ensure_ascii=False, separators=(",", ":"))
 
 
 def custom_input(call: WireCall) -> str:

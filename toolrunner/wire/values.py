@@ -62,12 +62,12 @@ class WireCall:
     """One call as the model made it."""
 
     name: str
-    arguments: Item | str
+    arguments: Mapping[str, Any] | str
     """An object, or the model's own JSON text, unparsed: it may be invalid, which is for row 2 of a call's life to say."""
     call_id: str | None = None
     """The provider's. None only from Gemini, which pairs by name and order then."""
     kind: str = CallKind.FUNCTION
-    provider_meta: Item = field(default_factory=dict)
+    provider_meta: Mapping[str, Any] = field(default_factory=dict)
     """All else the provider sent with the call, under its own names: item id, caller, toolset_name, namespace, signatures."""
 
 
@@ -78,7 +78,7 @@ class WireResult:
     call_id: str | None
     name: str
     kind: str = CallKind.FUNCTION
-    provider_meta: Item = field(default_factory=dict)
+    provider_meta: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[Content, ...] = ()
     is_error: bool = False
     """Has a field of its own on anthropic, gemini, gemini_interactions and for patches; elsewhere only the text can say it."""
