@@ -1,0 +1,112 @@
+"""The end of a process, put together from the report about it and from its streams. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import final
+
+from toolrunner.facts import Containment, Drained, Process, ProcessIdentity
+from toolrunner.process.clocks import date_of
+from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind
+from toolrunner.process.plan import LaunchPlan
+from toolrunner.process.report import Report, exit_facts, spawn_error, still_running
+from toolrunner.process.streams import Reader
+
+_CAUSES = {
+    "exited": EndCause.EXITED,
+    "stopped": EndCause.STOPPED,
+    "timed_out": EndCause.TIMED_OUT,
+    "lost": EndCause.KEEPER_LOST,
+    "refused": EndCause.SPAWN_FAILED,
+}
+
+ENVIRONMENT_READABLE = "environment: a tool of the same user can read the host's own environment (/proc/PID/environ)"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What the host itself knows: `released` = its `go` was sent, `stopped` = a stop was asked for."""
+
+    plan: LaunchPlan
+    readers: Sequence[Reader]
+    released: bool
+    stopped: bool
+    containment: Containment = Containment.KEEPER
+
+    def build(self, report: Report, identity: ProcessIdentity | None, requested_at: datetime | None) -> ProcessEnd:
+        """Everything in one value."""
+        # Without our `go` nothing ran, whatever became of the keeper; with it, only a keeper's or an exec's no proves that.
+        started = self.released and report.released is not False and report.exec_error is None
+        cause = self._cause(report)
+        left = still_running(report.left)
+        timed_out = cause is EndCause.TIMED_OUT
+        return ProcessEnd(
+            facts=self._facts(report, identity, started),
+            started=started,
+            cause=cause,
+            spawn_error=self._spawn_error(report),
+            signals=report.signals,
+            escalated="SIGTERM" in report.signals and "SIGKILL" in report.signals,
+            stop_requested_at=date_of(report.delivered or report.at) if timed_out and requested_at is None else requested_at,
+            delivered_at=date_of(report.delivered),
+            ended_at=date_of(report.at),
+            still_running=left if left or report.proven else None,
+            missing=tuple(self._missing(report)),
+            sink_dropped=sum(reader.sink_dropped for reader in self.readers),
+        )
+
+    def _cause(self, report: Report) -> EndCause:
+        if report.exec_error is not None:
+            return EndCause.SPAWN_FAILED
+        if not self.released:
+            return EndCause.STOPPED if self.stopped else EndCause.KEEPER_LOST
+        return _CAUSES[report.cause]
+
+    def _spawn_error(self, report: Report) -> SpawnError | None:
+        if report.exec_error is not None:
+            return spawn_error(self.plan.argv[0], *report.exec_error)
+        if report.cause == "refused":
+            return SpawnError(SpawnErrorKind.SETUP, "the process was killed at its start gate")
+        return None
+
+    def _facts(self, report: Report, identity: ProcessIdentity | None, started: bool) -> Process:
+        code, signal = exit_facts(report.status) if started else (None, None)
+        stdout, stderr = (reader.capture for reader in self.readers)
+        return Process(
+            pid=identity.pid if identity is not None else None,
+            containment=self.containment if report.proven else Containment.BEST_EFFORT,
+            exit_code=code,
+            signal=signal,
+            stdout=stdout.text(),
+            stderr=stderr.text(),
+            stdout_bytes=stdout.total,
+            stderr_bytes=stderr.total,
+            truncated=stdout.truncated or stderr.truncated,
+            spill=tuple(capture.spill for capture in (stdout, stderr) if capture.spill is not None),
+            drained=self._drained(report, started),
+            leader_exit_at=date_of(report.exit_at) if started else None,
+            leftovers=still_running(report.leftovers),
+            unreaped=still_running(report.left),
+        )
+
+    def _drained(self, report: Report, started: bool) -> Drained:
+        if not started:
+            return Drained.NONE
+        if report.drained_out or not all(reader.eof for reader in self.readers):
+            return Drained.DEADLINE
+        return Drained.EOF
+
+    def _missing(self, report: Report) -> list[str]:
+        missing = []
+        if report.keeper_lost and report.proven:
+            missing.append("supervision: the keeper of this call was lost; its warden ended what it left, the exit status is unknown")
+        elif report.keeper_lost:
+            missing.append("kill_tree: keeper and warden were lost; the call's processes were looked for by session and marker")
+        elif report.cause == "lost" and self.released:
+            missing.append("supervision: the warden was lost, so the keeper ended the call")
+        elif not report.proven:
+            missing.append("kill_tree: best_effort finds processes by group, parent and marker, and cannot prove that none is left")
+        if self.plan.clear_env or None in self.plan.env.values():
+            missing.append(ENVIRONMENT_READABLE)
+        return missing + [reader.capture.spill_error for reader in self.readers if reader.capture.spill_error]

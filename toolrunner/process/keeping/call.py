@@ -1,0 +1,128 @@
+"""The state of one supervised call inside its keeper: what happened so far and what follows. No I/O except signals.
+
+Only the keeper's loop changes it, one event after another, so "first cause" means the first that this loop saw.
+Phases: waiting (child at the gate) -> running -> stopping (ladder) or draining (leader gone, others not) -> over.
+"""
+
+import math
+import os
+import time
+
+from toolrunner.process.keeping.ladder import terminate
+from toolrunner.process.keeping.messages import DRAIN_BOUND
+from toolrunner.process.keeping.system import Kernel
+
+
+class Call:
+    """All times are CLOCK_MONOTONIC seconds, `inf` or None when not set; the host's clock is the same one."""
+
+    def __init__(self, kernel: Kernel, leader: int, timeout: float, grace: float) -> None:
+        self.kernel = kernel
+        self.leader = leader  # unreaped until the sweep, so its number and its group's stay ours
+        self.timeout = timeout
+        self.grace = grace
+        self.released = False
+        self.exec_error: str | None = None
+        self.deadline = math.inf  # of the whole call; counts from the release
+        self.cause = ""  # "" until something stops it: stopped | timed_out | lost
+        self.delivered: float | None = None  # first signal of the ladder
+        self.kill_at = math.inf
+        self.leader_status: int | None = None  # wait status; known before it is reaped
+        self.leader_at: float | None = None
+        self.drain_until = math.inf
+        self.drained_out = False  # D ran out before the last holder went
+        self.host_saw_eof = False
+        self.finish = False  # sweep now
+        self.signals: list[str] = []
+
+    def release(self) -> None:
+        """The host said go."""
+        self.released = True
+        self.deadline = time.monotonic() + self.timeout
+
+    def stop(self, cause: str, grace: float) -> bool:
+        """Begin the ladder, or shorten one that runs. True when this was its beginning."""
+        now = time.monotonic()
+        if not self.released or self.leader_at is not None:
+            # Nothing ran yet, or the leader went before any signal of ours: no ladder, only the sweep.
+            self.finish = True
+            if not self.released and not self.cause:
+                self.cause = cause
+            return False
+        first = not self.cause
+        if first:
+            self.cause = cause
+            self.deadline = math.inf
+            self.delivered = now
+            if grace > 0:
+                terminate(self.kernel, self.leader)
+                self.signals.append("SIGTERM")
+        self.kill_at = min(self.kill_at, now + grace)
+        self.finish = self.finish or self.kill_at <= now
+        return first
+
+    def observe_children(self) -> bool:
+        """Look who is dead. True when the leader is and others are not: the host should be told."""
+        if self.leader_at is None:
+            self.look_at_leader()
+        others = self.reap_others()
+        if self.leader_at is None:
+            return False
+        if not others:
+            self.finish = True
+            return False
+        if not self.cause and self.drain_until == math.inf:
+            self.drain_until = time.monotonic() + DRAIN_BOUND
+            self.finish = self.finish or self.host_saw_eof
+            return True
+        return False
+
+    def look_at_leader(self) -> None:
+        """Learn the leader's status and leave it a zombie: its number must not be given away before the last group signal."""
+        try:
+            result = os.waitid(os.P_PID, self.leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            result = None
+        if result is not None:
+            self.leader_at = time.monotonic()
+            killed = result.si_code != os.CLD_EXITED
+            # As wait(2) encodes it: the signal in the low byte, the exit code above.
+            self.leader_status = result.si_status if killed else result.si_status << 8
+
+    def reap_others(self) -> list[int]:
+        """Reap dead orphans that came to us; the children that remain, without the leader."""
+        others = [pid for pid in self.kernel.children() if pid != self.leader]
+        alive = []
+        for pid in others:
+            try:
+                if self.kernel.reap(pid)[0] == 0:
+                    alive.append(pid)
+            except ChildProcessError:
+                continue
+        return alive
+
+    def eof(self) -> None:
+        """The host read both streams to their end: nobody holds them, so there is nothing to drain."""
+        self.host_saw_eof = True
+        if self.leader_at is not None:
+            self.finish = True
+
+    def lost(self) -> None:
+        """Host or warden is gone: nobody is left to be polite for."""
+        self.cause = self.cause or "lost"
+        self.finish = True
+
+    def next_time(self) -> float:
+        """When `tick` has to run at the latest."""
+        return min(self.deadline, self.kill_at, self.drain_until)
+
+    def tick(self) -> bool:
+        """Act on times that have come. True when the ladder began because of the deadline."""
+        now = time.monotonic()
+        if self.drain_until <= now:
+            self.drained_out = self.finish = True
+        if self.kill_at <= now:
+            self.finish = True
+        if self.deadline <= now and self.leader_at is None and not self.cause:
+            return self.stop("timed_out", self.grace)
+        return False

@@ -1,0 +1,261 @@
+"""A keeper: the subreaper of one call. Waits idle with a child at the gate, takes one request, holds the call to its end.
+
+Everything it may signal is its own: the leader's group while the leader is unreaped, and its children. It ends when the
+kernel has said that it has no child left, or `REAP_BOUND` after SIGKILL, and then its orphans go to the warden.
+"""
+
+import os
+import select
+import signal
+import socket
+import time
+
+from toolrunner.process.keeping.call import Call
+from toolrunner.process.keeping.gate import Gate, fork_gate
+from toolrunner.process.keeping.ladder import descendants
+from toolrunner.process.keeping.messages import REAP_BOUND, decode, encode, hexed, listing
+from toolrunner.process.keeping.sweep import Swept, describe, sweep
+from toolrunner.process.keeping.system import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_NAME,
+    PR_SET_PDEATHSIG,
+    Cut,
+    Kernel,
+    prctl,
+    receive,
+)
+
+
+class Links:
+    """What a keeper has from its warden. `life` reads EOF when the warden dies; `host` is a pidfd of the host, or -1."""
+
+    def __init__(self, requests: socket.socket, notes: int, life: int, host: int) -> None:
+        self.requests, self.notes, self.life, self.host = requests, notes, life, host
+
+
+def wake_pipe() -> int:
+    """A descriptor that becomes readable at every SIGCHLD of this process."""
+    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return read_end
+
+
+def pause_on(wake: int, seconds: float) -> None:
+    """Sleep, at most until a child dies."""
+    if select.select([wake], [], [], seconds)[0]:
+        os.read(wake, 4096)
+
+
+def keep(kernel: Kernel, links: Links, stays: bool) -> None:
+    """The whole life of a keeper. One that does not `stay` leaves when nobody needs it for a while (the socket's time-out)."""
+    warden = os.getppid()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_NAME, b"tr-keeper")
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # idle, it serves nobody without its warden
+    wake = wake_pipe()
+    if os.getppid() != warden:
+        return
+    gate = try_fork_gate()
+    request, fds = wait_for_request(links.requests, stays)
+    if request:
+        prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # busy, it sweeps when the warden dies, even if a tool has stopped it
+        os.write(links.notes, b"%d\n" % os.getpid())
+        links.requests.close()  # the last receiver's end must close when warden and idle keepers are gone
+        serve(kernel, links, wake, gate, request, fds)
+    elif isinstance(gate, Gate):
+        gate.sock.close()
+        os.waitpid(gate.pid, 0)
+
+
+def try_fork_gate() -> Gate | OSError:
+    """A child at the gate, or why there is none: told when a request needs it."""
+    try:
+        return fork_gate()
+    except OSError as exc:
+        return exc
+
+
+def wait_for_request(requests: socket.socket, stays: bool) -> tuple[bytes, list[int]]:
+    """Block until a request comes; empty when it is time to leave. Blocking receivers queue up: one message wakes one keeper."""
+    while True:
+        try:
+            return receive(requests)
+        except BlockingIOError:  # SO_RCVTIMEO
+            if not stays:
+                return b"", []
+        except Cut as cut:
+            for fd in cut.reply:
+                refuse(socket.socket(fileno=fd), cut.errno or 24, "descriptors of the request")
+        except OSError:
+            return b"", []
+
+
+def refuse(control: socket.socket, number: int, step: str) -> None:
+    """Tell the host that this call will not be; nothing of it ran."""
+    try:
+        control.send(encode("refused", errno=number, step=hexed(step)))
+    except OSError:  # the host gave up meanwhile
+        pass
+    control.close()
+
+
+def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request: bytes, fds: list[int]) -> None:
+    """Hand the request to the child at the gate and hold the call."""
+    control = socket.socket(fileno=fds.pop(1))
+    control.setblocking(False)
+    words = decode(request)[1]
+    if isinstance(gate, Gate):
+        try:
+            gate.hand_over(request, fds)
+        except OSError:  # something killed the waiting child: another one serves as well
+            os.waitpid(gate.pid, 0)
+            gate = try_fork_gate()
+            if isinstance(gate, Gate):
+                gate.hand_over(request, fds)
+    else:
+        gate = try_fork_gate()
+        if isinstance(gate, Gate):
+            gate.hand_over(request, fds)
+    if isinstance(gate, OSError):
+        refuse(control, gate.errno or 11, "fork")
+        return
+    gate.sock.setblocking(False)
+    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]))
+    Keeper(call, links, wake, control, gate).run()
+
+
+class Keeper:
+    """The loop around one call: turns events into `Call`'s methods and its answers into messages."""
+
+    def __init__(self, call: Call, links: Links, wake: int, control: socket.socket, gate: Gate) -> None:
+        self.call, self.links, self.wake, self.control, self.gate = call, links, wake, control, gate
+        self.answered = False  # the gate's socket is at its end: the command runs, or its child died
+        self.poll = select.poll()
+        self.actions = {
+            wake: self.on_child,
+            gate.sock.fileno(): self.on_gate,
+            control.fileno(): self.on_control,
+            links.life: call.lost,
+        }
+        if links.host >= 0:
+            self.actions[links.host] = call.lost
+        for fd in self.actions:
+            self.poll.register(fd, select.POLLIN)
+
+    def run(self) -> None:
+        """Until the call is over; then sweep, report, and leave."""
+        while not self.call.finish:
+            wait = self.call.next_time() - time.monotonic()
+            ready = self.poll.poll(None if wait == float("inf") else max(0, wait) * 1000)
+            for fd, _ in ready:
+                self.actions[fd]()
+            if self.call.tick():
+                self.tell_stopping()
+        self.end()
+
+    def tell(self, message: bytes) -> None:
+        """Send, never waiting: a host that is gone or stuck is noticed by other means."""
+        try:
+            self.control.send(message)
+        except OSError:
+            pass
+
+    def tell_stopping(self) -> None:
+        self.tell(encode("stopping", cause=self.call.cause, at=self.call.delivered))
+
+    def on_child(self) -> None:
+        os.read(self.wake, 4096)
+        if self.call.observe_children():
+            self.tell(encode("exited", at=self.call.leader_at))
+
+    def on_gate(self) -> None:
+        """The child's answers: set up, failed, or (by EOF) exec'd."""
+        try:
+            message = self.gate.sock.recv(256)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if message == b"set":
+            self.tell(encode("ready", keeper=os.getpid(), pid=self.gate.pid, starttime=self.gate.starttime))
+        elif message.startswith(b"fail"):
+            _, number, step = message.split(b" ", 2)
+            refuse(self.control, int(number), step.decode())
+            self.call.finish = True
+        elif message.startswith(b"x"):
+            self.call.exec_error = message[2:].decode().replace(" ", ":")
+        elif not message:
+            self.answered = True
+            self.poll.unregister(self.gate.sock.fileno())
+            if not self.call.released:
+                refuse(self.control, 0, "the waiting process was killed before its start")
+                self.call.finish = True
+
+    def on_control(self) -> None:
+        """The host's orders; EOF means that it gave the call up or died."""
+        try:
+            order, _, value = self.control.recv(256).partition(b" ")
+        except BlockingIOError:
+            return
+        except OSError:
+            order = b""
+        if order == b"go":
+            self.call.release()
+            try:
+                self.gate.release()
+            except OSError:  # killed at the gate: its status tells
+                pass
+        elif order == b"stop":
+            if self.call.stop("stopped", float(value)):
+                self.tell_stopping()
+        elif order == b"eof":
+            self.call.eof()
+        elif not order:
+            self.call.lost()
+
+    def end(self) -> None:
+        """Sweep everything, then report what the kernel said."""
+        call = self.call
+        if not call.released:
+            self.gate.sock.close()  # even a child that SIGKILL cannot reach yet will find the gate shut
+        if call.leader_at is None:
+            call.look_at_leader()
+        leftovers: list[tuple[int, int, int, str, str]] = []
+        others = call.reap_others()
+        if call.leader_at is None or others:
+            if others and not call.cause and call.released:
+                leftovers = [describe(facts.pid) for facts in descendants(call.kernel) if facts.pid != call.leader]
+            if call.cause in ("stopped", "timed_out") and call.released:
+                call.signals.append("SIGKILL")
+            try:  # the whole group at once, while the unreaped leader holds its number
+                call.kernel.kill_group(call.leader, signal.SIGKILL)
+            except OSError:
+                pass
+        swept = sweep(call.kernel, time.monotonic() + REAP_BOUND, lambda seconds: pause_on(self.wake, seconds), self.reaped)
+        self.report(swept, leftovers)
+
+    def reaped(self, pid: int, status: int) -> None:
+        if pid == self.call.leader and self.call.leader_at is None:
+            self.call.leader_status, self.call.leader_at = status, time.monotonic()
+
+    def report(self, swept: Swept, leftovers: list[tuple[int, int, int, str, str]]) -> None:
+        call = self.call
+        if call.released and not self.answered:
+            self.on_gate()  # an exec's failure may still be unread
+        self.tell(
+            encode(
+                "ended",
+                cause=call.cause or "exited",
+                released=int(call.released),
+                exec=call.exec_error or "",
+                status="" if call.leader_status is None else call.leader_status,
+                exit_at=call.leader_at or "",
+                delivered=call.delivered or "",
+                at=time.monotonic(),
+                signals=",".join(call.signals),
+                drained_out=int(call.drained_out),
+                left=listing(swept.left),
+                leftovers=listing(leftovers),
+            )
+        )

@@ -1,0 +1,41 @@
+"""The polite half of a stop: SIGTERM to everyone of the call, each process at most once, then SIGCONT.
+
+At most once, because terraform, docker compose and npm take a second SIGTERM as "force quit". SIGCONT after it, because a
+stopped process gets its SIGTERM only when it goes on.
+"""
+
+import signal
+
+from toolrunner.process.keeping.system import Kernel, Stat, stat
+
+WALK_LIMIT = 10_000
+"""Processes visited at most: a tree that grows faster than it is walked must not hold the keeper."""
+
+
+def descendants(kernel: Kernel) -> list[Stat]:
+    """Everything below this process, as far as parent links reach."""
+    found: list[Stat] = []
+    waiting = kernel.children()
+    seen = set(waiting)
+    while waiting and len(seen) < WALK_LIMIT:
+        facts = stat(waiting.pop())
+        if facts is None:
+            continue
+        found.append(facts)
+        below = [pid for pid in kernel.children(facts.pid) if pid not in seen]
+        seen.update(below)
+        waiting += below
+    return found
+
+
+def terminate(kernel: Kernel, group: int) -> None:
+    """SIGTERM, then SIGCONT, to the call's group and to every descendant outside it. The caller holds the group's number."""
+    # Who is outside is looked up before the group gets its signal: a member that then leaves the group is not signalled twice.
+    outside = [facts for facts in descendants(kernel) if facts.pgrp != group and facts.state != "Z"]
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        try:
+            kernel.kill_group(group, number)
+        except OSError:  # ESRCH: nobody left in it; EPERM: nobody we may signal. The sweep says who remains.
+            pass
+        for facts in outside:
+            kernel.signal_other(facts.pid, facts.starttime, number)

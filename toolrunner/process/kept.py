@@ -1,0 +1,261 @@
+"""One process held by a keeper, seen from the host. State changes are synchronous; the only task is whoever awaits `wait`.
+
+The keeper decides what happened and in which order; the host mirrors its clocks only to notice a keeper that answers no more.
+"""
+
+import math
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import final
+
+import anyio
+
+from toolrunner.facts import ProcessIdentity
+from toolrunner.process.ending import ProcessEnd, SpawnErrorKind, SpawnRefused
+from toolrunner.process.finish import Finish
+from toolrunner.process.identity import identity_of, survivors_of
+from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND, decode, unhexed
+from toolrunner.process.launch import Ends
+from toolrunner.process.link import Link
+from toolrunner.process.output import Capture
+from toolrunner.process.plan import LaunchPlan
+from toolrunner.process.prepared import Observer, Sink
+from toolrunner.process.report import Report, parse_report
+from toolrunner.process.streams import Feed, Reader
+
+START_BOUND = 5.0
+"""Seconds for a prepared process to reach its gate; a start takes milliseconds, and a machine that needs more is refusing."""
+
+KEEPER_BOUND = 1.0
+"""Seconds in which a keeper must answer an order, or begin the ladder after its deadline. Then the warden takes over."""
+
+LATE = 0.25
+"""A timer that fires this many seconds late means that the host's own loop was stuck: the keeper gets another bound."""
+
+
+class LostAtGate(Exception):
+    """Keeper or warden went before the gate was reached. Nothing ran, so the same plan may simply be launched again."""
+
+
+class Unfit(Exception):
+    """This warden's self-test failed: there are no keepers here, for the reason given."""
+
+
+@final
+class KeptProcess:
+    """A `Prepared` whose keeper answers for it. `closed` is called once, when it is over and nothing of it is held any more."""
+
+    def __init__(
+        self, plan: LaunchPlan, ends: Ends, link: Link, mark: str, on_output: Observer | None, sink: Sink | None,
+        closed: Callable[["KeptProcess"], None],
+    ) -> None:  # fmt: skip
+        self.plan = plan
+        self.identity: ProcessIdentity | None = None
+        self._control, self._link, self._mark, self._closed = ends.control, link, mark, closed
+        captures = [Capture(name, plan.output_limit, plan.spill_dir, plan.spill_limit) for name in ("stdout", "stderr")]
+        self._readers = [
+            Reader(capture.name, fd, capture, on_output, sink)
+            for capture, fd in zip(captures, (ends.stdout, ends.stderr), strict=True)
+        ]
+        data = plan.stdin if isinstance(plan.stdin, bytes) else b""
+        self._feed = Feed(ends.stdin, data) if ends.stdin is not None else None
+        self._keeper = 0
+        self._lock = anyio.Lock()
+        self._scope: anyio.CancelScope | None = None  # of the wait for a message, while there is one
+        self._go_at: float | None = None
+        self._stop_at: float | None = None  # first request; monotonic
+        self._requested_at: datetime | None = None
+        self._grace = plan.kill_after
+        self._stopping = False  # the keeper said that the ladder began
+        self._bound = math.inf  # monotonic: when the keeper must have said something
+        self._extended = False
+        self._report: Report | None = None
+        self._end: ProcessEnd | None = None
+
+    # -- preparation ------------------------------------------------------------------------------------------------------
+
+    async def reach_gate(self) -> None:
+        """Wait until the child stands at the gate. Raises SpawnRefused, LostAtGate or Unfit; the caller then disposes."""
+        until = time.monotonic() + START_BOUND
+        while (left := until - time.monotonic()) > 0:
+            with anyio.move_on_after(min(left, KEEPER_BOUND)) as scope:
+                await anyio.wait_readable(self._control)
+            if scope.cancelled_caught:
+                self._link.wake()  # a stopped warden forks no keepers
+                continue
+            message = self._receive()
+            if message is None:
+                continue
+            if not message:
+                raise LostAtGate
+            self._at_gate(*decode(message))
+            return
+        raise SpawnRefused(SpawnErrorKind.SETUP, f"the process did not reach its start gate within {START_BOUND:.0f} s")
+
+    def _at_gate(self, kind: str, words: dict[str, str]) -> None:
+        if kind == "unfit":
+            raise Unfit(unhexed(words["why"]))
+        if kind == "refused":
+            raise self._refusal(words)
+        self._keeper = int(words["keeper"])
+        self.identity = identity_of(int(words["pid"]), int(words["starttime"]))
+
+    def _refusal(self, words: dict[str, str]) -> SpawnRefused:
+        number = int(words["errno"])
+        step = unhexed(words["step"]) if "step" in words else ""
+        return SpawnRefused(SpawnErrorKind.SETUP, f"{step}: {os.strerror(number)}" if number else step, number or None)
+
+    # -- orders: synchronous ----------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Release it: the moment of action."""
+        if self._go_at is None and self._stop_at is None and self._end is None and self._send(b"go"):
+            self._go_at = time.monotonic()
+            if self.plan.timeout is not None:
+                self._expect(self._go_at + self.plan.timeout + KEEPER_BOUND)
+
+    def stop(self, *, grace: float | None = None) -> None:
+        """Ask for the ladder; see `Prepared.stop`."""
+        grace = self.plan.kill_after if grace is None else grace
+        if self._end is not None or self._report is not None or (self._stop_at is not None and grace >= self._grace):
+            return
+        if self._stop_at is None:
+            self._stop_at, self._requested_at = time.monotonic(), datetime.now(UTC)
+        self._grace = grace
+        self._send(f"stop {grace}".encode())
+        self._expect(time.monotonic() + (grace + REAP_BOUND if self._stopping else 0) + KEEPER_BOUND)
+
+    def _send(self, order: bytes) -> bool:
+        try:
+            self._control.send(order)
+        except OSError:  # the keeper is gone; `wait` finds out what that means
+            return False
+        return True
+
+    def _expect(self, bound: float) -> None:
+        """The keeper must say something until then. Wakes the waiter into the new bound."""
+        self._bound = min(self._bound, bound) if not self._stopping else bound
+        if self._scope is not None:
+            self._scope.deadline = self._loop_time(self._bound)
+
+    @staticmethod
+    def _loop_time(monotonic: float) -> float:
+        """The event loop's clock may have another origin (trio's has)."""
+        return math.inf if monotonic == math.inf else anyio.current_time() + monotonic - time.monotonic()
+
+    # -- the end ----------------------------------------------------------------------------------------------------------
+
+    async def abandon(self) -> None:
+        """Give it up; see `Prepared.abandon`."""
+        with anyio.CancelScope(shield=True):
+            self.stop(grace=0)
+            await self.wait()
+
+    async def wait(self) -> ProcessEnd:
+        """The end; see `Prepared.wait`."""
+        async with self._lock:
+            if self._end is None:
+                report = await self._run()
+                finish = Finish(self.plan, self._readers, self._go_at is not None, self._stop_at is not None)
+                self._end = finish.build(report, self.identity, self._requested_at)
+                self.dispose()
+        return self._end
+
+    async def _run(self) -> Report:
+        async with anyio.create_task_group() as tasks:
+            for reader in self._readers:
+                tasks.start_soon(reader.run, self._on_stream_end)
+            if self._feed is not None:
+                tasks.start_soon(self._feed.run)
+            if self._report is None:
+                self._report = await self._follow()
+            # Everyone who could write is gone (or listed): what is in the pipes is all there will be.
+            self._close_stdin()
+            for reader in self._readers:
+                reader.finish_by(anyio.current_time() + DRAIN_BOUND)
+        return self._report
+
+    def _on_stream_end(self) -> None:
+        if self._report is None and all(reader.eof for reader in self._readers):
+            self._send(b"eof")
+
+    def _close_stdin(self) -> None:
+        if self._feed is not None:
+            self._feed.close()
+
+    async def _follow(self) -> Report:
+        """Read the keeper's messages to the last one."""
+        while True:
+            message = self._receive()
+            if message:
+                kind, words = decode(message)
+                if kind == "ended":
+                    return parse_report(words)
+                if kind == "refused":  # killed at the gate, between `ready` and `go`
+                    return Report(cause="refused", released=False, at=time.monotonic(), left=[])
+                self._on_message(kind, words)
+            elif message is None:
+                if not await self._next_message():
+                    return await self._lost()
+            else:
+                return await self._lost()
+
+    def _receive(self) -> bytes | None:
+        """A message, b"" when the keeper is gone, None when there is none yet."""
+        try:
+            return self._control.recv(4096)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    async def _next_message(self) -> bool:
+        """Wait for one. False when the keeper should have said something and did not."""
+        with anyio.CancelScope(deadline=self._loop_time(self._bound)) as scope:
+            self._scope = scope
+            try:
+                await anyio.wait_readable(self._control)
+            finally:
+                self._scope = None
+        late = time.monotonic() - self._bound
+        if not scope.cancelled_caught or late < 0:
+            return True
+        if not self._extended:
+            # Once more: our own loop may have been stuck, or something has stopped warden and keeper.
+            self._extended = True
+            self._link.wake()
+            self._bound = time.monotonic() + (KEEPER_BOUND if late > LATE else KEEPER_BOUND / 2)
+            return True
+        return False
+
+    def _on_message(self, kind: str, words: dict[str, str]) -> None:
+        if kind == "stopping":
+            self._stopping = True
+            self._close_stdin()
+            for reader in self._readers:
+                reader.release_sink()
+            self._bound = time.monotonic() + self._grace + REAP_BOUND + KEEPER_BOUND
+        elif kind == "exited":
+            self._bound = time.monotonic() + DRAIN_BOUND + REAP_BOUND + KEEPER_BOUND
+
+    async def _lost(self) -> Report:
+        """The keeper died or is stuck: its warden ends what it left; without a warden the host looks itself."""
+        timed_out = self.plan.timeout is not None and self._go_at is not None
+        timed_out = timed_out and self._stop_at is None and time.monotonic() >= (self._go_at or 0) + (self.plan.timeout or 0)
+        cause = "stopped" if self._stop_at is not None else "timed_out" if timed_out else "lost"
+        left = await self._link.adopt(self._keeper)
+        proven = left is not None
+        if left is None:
+            left = await survivors_of(self.identity, self._mark, REAP_BOUND)
+        signals = () if cause == "lost" else ("SIGKILL",)
+        return Report(cause=cause, at=time.monotonic(), signals=signals, left=left, proven=proven, keeper_lost=True)
+
+    def dispose(self) -> None:
+        """Close everything; a keeper that is still there reads EOF and sweeps. Idempotent."""
+        self._control.close()
+        self._close_stdin()
+        for reader in self._readers:
+            reader.close()
+        self._closed(self)

@@ -1,0 +1,171 @@
+"""From a plan to a request: argv, environment, descriptors and present limits of the host, checked and packed. No state.
+
+Everything that can be refused before the start gate is refused here or by the keeper's set-up; nothing ran then.
+"""
+
+import errno
+import os
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
+from toolrunner.process.keeping.messages import encode, pack
+from toolrunner.process.plan import QUIET_ENVIRONMENT, LaunchPlan, Stdin
+from toolrunner.process.standing import limits
+
+try:
+    import fcntl
+except ImportError:  # Windows: import must work, process tools refuse
+    fcntl = None  # type: ignore[assignment]
+
+MARKER = "TOOLRUNNER_PROCESS"
+"""Environment variable that marks every process of one call: what a sweep without a keeper looks for."""
+
+STRING_LIMIT = 32 * 4096
+"""MAX_ARG_STRLEN (execve(2)): one argument or variable, with its NUL. More is E2BIG whatever the stack limit says."""
+
+PIPE_SIZE = 1 << 18
+"""Bytes a pipe holds, where the host may ask for it: fewer switches while a tool writes much."""
+
+
+@final
+@dataclass(slots=True)
+class Ends:
+    """The host's ends of one launch. `stdin` is None unless there is data to feed."""
+
+    control: socket.socket
+    stdout: int
+    stderr: int
+    stdin: int | None
+
+
+def arguments(plan: LaunchPlan) -> list[bytes]:
+    """argv as bytes. Raises SpawnRefused for a NUL or an argument that the kernel cannot take."""
+    argv = [os.fsencode(part) for part in plan.argv]
+    for index, part in enumerate(argv):
+        _check(part, f"argument {index}" if index else "the command's name")
+    return argv
+
+
+def environment(plan: LaunchPlan, mark: str) -> list[bytes]:
+    """`NAME=value` of the call: see `LaunchPlan`. Raises SpawnRefused for what no environment can hold."""
+    merged: dict[bytes, bytes] = {}
+    if not plan.clear_env:
+        merged.update(os.environb)
+        merged.update((os.fsencode(name), os.fsencode(value)) for name, value in QUIET_ENVIRONMENT.items())
+    for name, value in plan.env.items():
+        key = os.fsencode(name)
+        if not key or b"=" in key:
+            raise SpawnRefused(SpawnErrorKind.SETUP, f"environment variable {name!r}: a name must not be empty or hold '='")
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = os.fsencode(value)
+    merged[MARKER.encode()] = mark.encode()
+    entries = [name + b"=" + value for name, value in merged.items()]
+    for entry in entries:
+        _check(entry, "environment variable " + os.fsdecode(entry.partition(b"=")[0]))
+    return entries
+
+
+def _check(part: bytes, what: str) -> None:
+    if b"\0" in part:
+        raise SpawnRefused(SpawnErrorKind.SETUP, f"{what} holds a NUL byte", errno.EINVAL)
+    if len(part) >= STRING_LIMIT:
+        text = f"{what} is {len(part):,} bytes long; the kernel takes {STRING_LIMIT - 1:,} in one string"
+        raise SpawnRefused(SpawnErrorKind.TOO_LONG, text, errno.E2BIG)
+
+
+def open_directory(plan: LaunchPlan) -> int:
+    """The working directory as an O_PATH descriptor: what it names now stays what the call gets. Raises SpawnRefused."""
+    path = plan.cwd if plan.cwd is not None else "."
+    try:
+        return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except (OSError, ValueError) as exc:
+        number = getattr(exc, "errno", None)
+        why = os.strerror(number) if number else str(exc)
+        raise SpawnRefused(SpawnErrorKind.SETUP, f"working directory {os.fsdecode(path)!r}: {why}", number) from exc
+
+
+def launch(requests: socket.socket, plan: LaunchPlan, dirfd: int | None, mark: str, umask: int) -> Ends:
+    """Send the request. Raises SpawnRefused, or BlockingIOError when the queue is full just now, or OSError when it is dead."""
+    argv, env = arguments(plan), environment(plan, mark)
+    with ExitStack() as sent, ExitStack() as kept:  # both are closed if a step fails; what was sent is closed anyway
+        try:
+            ends, fds = _open(plan, dirfd, sent, kept)
+            memfd = _sealed(pack(argv, env), sent)
+        except SpawnRefused:
+            raise
+        except OSError as exc:
+            raise SpawnRefused.from_os("descriptors for the process", exc) from exc
+        timeout = "inf" if plan.timeout is None else repr(plan.timeout)
+        targets = sorted(plan.pass_fds)
+        words = encode(
+            "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(),
+            fds=",".join(map(str, targets)),
+        )  # fmt: skip
+        socket.send_fds(requests, [words], [memfd, *fds, *(plan.pass_fds[target] for target in targets)], socket.MSG_NOSIGNAL)
+        kept.pop_all()
+        return ends
+
+
+def _open(plan: LaunchPlan, dirfd: int | None, sent: ExitStack, kept: ExitStack) -> tuple[Ends, list[int]]:
+    """The host's ends, and the descriptors to send: control, cwd, stdin, stdout, stderr."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    kept.callback(control.close)
+    sent.callback(theirs.close)
+    control.setblocking(False)
+    cwd = dirfd if dirfd is not None else _own(open_directory(plan), sent)
+    stdin, feed = _stdin(plan, sent, kept)
+    reads, writes = [], []
+    for _ in range(2):
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        _own(write_end, sent)
+        os.set_blocking(_own(read_end, kept), False)
+        enlarge(read_end)
+        reads.append(read_end)
+        writes.append(write_end)
+    return Ends(control, reads[0], reads[1], feed), [theirs.fileno(), cwd, stdin, *writes]
+
+
+def enlarge(pipe: int) -> None:
+    """Make a pipe larger where the user's quota of pipe memory allows it."""
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+    except (OSError, AttributeError):
+        pass
+
+
+def _stdin(plan: LaunchPlan, sent: ExitStack, kept: ExitStack) -> tuple[int, int | None]:
+    """The tool's stdin, and the host's end to feed."""
+    if isinstance(plan.stdin, bytes):
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(_own(write_end, kept), False)
+        return _own(read_end, sent), write_end
+    if plan.stdin is Stdin.INHERIT:
+        return 0, None
+    path = plan.stdin if isinstance(plan.stdin, Path) else Path(os.devnull)
+    try:
+        return _own(os.open(path, os.O_RDONLY | os.O_CLOEXEC), sent), None
+    except OSError as exc:
+        if exc.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        raise SpawnRefused.from_os(f"stdin from {str(path)!r}", exc) from exc
+
+
+def _own(fd: int, stack: ExitStack) -> int:
+    stack.callback(os.close, fd)
+    return fd
+
+
+def _sealed(content: bytes, sent: ExitStack) -> int:
+    """A memfd that nobody can change any more: what was checked is what is run."""
+    fd = _own(os.memfd_create("toolrunner-request", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), sent)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    return fd
