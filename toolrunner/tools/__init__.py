@@ -1,1 +1,44 @@
-"""Tools: functions with everything the runner must know of them, told once, when they are defined."""
+"""Tools: functions with everything the runner must know of them, told once, when they are defined.
+
+`tool` and `command_tool` make them, `Toolset` combines them, `Catalogue` is where a runner looks them up, `ToolContext` is what a
+running body may ask for, `Reply` and `Command` are what it may return, `shell` is built in.
+"""
+
+from toolrunner.tools.bodies import BodyKind
+from toolrunner.tools.catalogue import Catalogue, Registration
+from toolrunner.tools.command import Command
+from toolrunner.tools.context import AsyncOnly, ContextServices, Effect, EffectScope, ToolContext
+from toolrunner.tools.decorator import command_tool, tool
+from toolrunner.tools.options import Resource, ResourceMode, RetryPolicy, ToolOptions
+from toolrunner.tools.problems import InvalidArguments, InvalidOutput, ToolDefinitionWarning
+from toolrunner.tools.reply import Reply
+from toolrunner.tools.shell import shell
+from toolrunner.tools.tool import Tool
+from toolrunner.tools.toolset import AnyTool, Tools, Toolset
+
+__all__ = [
+    "AnyTool",
+    "AsyncOnly",
+    "BodyKind",
+    "Catalogue",
+    "Command",
+    "ContextServices",
+    "Effect",
+    "EffectScope",
+    "InvalidArguments",
+    "InvalidOutput",
+    "Registration",
+    "Reply",
+    "Resource",
+    "ResourceMode",
+    "RetryPolicy",
+    "Tool",
+    "ToolContext",
+    "ToolDefinitionWarning",
+    "ToolOptions",
+    "Tools",
+    "Toolset",
+    "command_tool",
+    "shell",
+    "tool",
+]

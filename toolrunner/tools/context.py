@@ -28,11 +28,6 @@ class AsyncOnly(ToolrunnerError):
         self.what = what
 
 
-_Kind = type[BaseException] | None
-_Error = BaseException | None
-_Trace = TracebackType | None
-
-
 class Effect(Protocol):
     """One declared effect, while its act is under way."""
 
@@ -51,9 +46,13 @@ class EffectScope(Protocol):
     """
 
     def __enter__(self) -> Effect: ...
-    def __exit__(self, kind: _Kind, error: _Error, trace: _Trace, /) -> bool | None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None: ...
     async def __aenter__(self) -> Effect: ...
-    async def __aexit__(self, kind: _Kind, error: _Error, trace: _Trace, /) -> bool | None: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> bool | None: ...
 
 
 class ContextServices(Protocol):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, TypedDict, final
 
 from toolrunner.errors import ToolDefinitionError
+from toolrunner.facts import Annotations
 
 ParallelSafe = bool | Callable[[Mapping[str, Any]], object]
 """Whether a call may overlap others: always or never, or told from its arguments. Only an exact True means yes."""
@@ -37,7 +38,7 @@ Resources = Callable[[Mapping[str, Any]], Iterable[Resource | str]]
 
 
 def resource_modes(resources: Resources, parsed: Mapping[str, Any]) -> dict[str, ResourceMode]:
-    """What `resources` names, by key. Raises TypeError or ValueError for what is no resource, and whatever the function raises."""
+    """What `resources` names, by key. Raises TypeError for what is no resource, and whatever the function raises."""
     wanted: dict[str, ResourceMode] = {}
     for one in resources(parsed):
         resource = Resource(one) if isinstance(one, str) else one
@@ -104,12 +105,32 @@ class ToolOptions(TypedDict, total=False):
 
 NAMES = frozenset(ToolOptions.__annotations__)
 
+_DECLARATIONS = {"read_only": False, "destructive": None, "idempotent": False, "open_world": None}
+"""The options that become `Annotations`, with what they are when undeclared."""
+
 
 def known_options(tool: str, options: Mapping[str, object]) -> None:
     """Refuse an option nobody knows: `TypedDict` is checked by type checkers only."""
     unknown = sorted(set(options) - NAMES)
     if unknown:
         raise ToolDefinitionError(tool, f"has no option {', '.join(map(repr, unknown))}; there are: {', '.join(sorted(NAMES))}")
+
+
+def annotations(tool: str, options: ToolOptions) -> Annotations:
+    """What the tool declares of itself."""
+    for key, undeclared in _DECLARATIONS.items():
+        value = options.get(key, undeclared)
+        if not isinstance(value, bool) and value is not undeclared:
+            raise ToolDefinitionError(tool, f"{key} is {value!r}; expected True or False")
+    found = Annotations(
+        read_only=options.get("read_only", False),
+        destructive=options.get("destructive"),
+        idempotent=options.get("idempotent", False),
+        open_world=options.get("open_world"),
+    )
+    if found.read_only and found.destructive:
+        raise ToolDefinitionError(tool, "is declared read_only and destructive; it can be one of them at most")
+    return found
 
 
 def seconds(tool: str, what: str, value: float | None, *, zero: bool = False) -> None:

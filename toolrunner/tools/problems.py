@@ -19,7 +19,7 @@ class InvalidArguments(ToolrunnerError):
 
 
 class InvalidOutput(ToolrunnerError):
-    """What the body returned is no JSON, or not what its return annotation says (result: failed, `INVALID_OUTPUT`). It did run."""
+    """What the body returned is no JSON, or not what its annotation says (result: failed, `INVALID_OUTPUT`). It did run."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -150,8 +150,8 @@ def _check(tool: Tool[..., Any]) -> None:
     whole(tool.name, "max_concurrency", tool.max_concurrency)
     if not isinstance(tool.dedupe_by_arguments, bool):
         seconds(tool.name, "dedupe_by_arguments", tool.dedupe_by_arguments)
-    if tool.annotations.read_only and tool.annotations.destructive:
-        raise ToolDefinitionError(tool.name, "is declared read_only and destructive; it can be one of them at most")
+    if not isinstance(tool.description, str):
+        raise ToolDefinitionError(tool.name, f"description is {tool.description!r}; expected text")
     if tool.parallel_safe is not None and not isinstance(tool.parallel_safe, bool) and not callable(tool.parallel_safe):
         raise ToolDefinitionError(tool.name, f"parallel_safe is {tool.parallel_safe!r}; expected True, False or a function")
     if tool.resources is not None and not callable(tool.resources):
