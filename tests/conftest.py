@@ -14,6 +14,7 @@ from typing import Any
 
 import leaks
 import pytest
+import uvloop
 from hypothesis import settings
 from plain_user import PlainUser, plain_user
 
@@ -84,6 +85,12 @@ def session_tmpdir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv(leaks.MARK, uuid.uuid4().hex)
         patch.setattr(tempfile, "tempdir", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_uvloop() -> None:
+    """Let libuv open, before the first look, the pipe for signals that it keeps for the life of the process."""
+    uvloop.new_event_loop().close()
 
 
 @pytest.fixture(autouse=True)
