@@ -1,0 +1,10 @@
+"""What a call changed: the ledger that its body writes while it runs, and the fold that says what may be claimed afterwards.
+
+Neither knows how a call is run, journalled or watched; what they need of that is handed in.
+"""
+
+from toolrunner.effects.fold import BodyFacts, Scan, fold
+from toolrunner.effects.ledger import EffectLedger, LoopCall
+from toolrunner.effects.scope import DURABLE_WAIT, EffectScope
+
+__all__ = ["DURABLE_WAIT", "BodyFacts", "EffectLedger", "EffectScope", "LoopCall", "Scan", "fold"]
