@@ -7,12 +7,14 @@
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
 from toolrunner.process.plan import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, QUIET_ENVIRONMENT, LaunchPlan, Leftovers, Stdin
 from toolrunner.process.prepared import Observer, Prepared, Sink
+from toolrunner.process.probe import Abilities
 from toolrunner.process.supervisor import Supervisor
 
 __all__ = [
     "DEFAULT_GRACE",
     "DEFAULT_OUTPUT_LIMIT",
     "QUIET_ENVIRONMENT",
+    "Abilities",
     "EndCause",
     "LaunchPlan",
     "Leftovers",

@@ -62,8 +62,8 @@ class SpawnError:
 
 
 @final
-class SpawnRefused(Exception):  # noqa: N818 - a result in the making (SPAWN_REFUSED), not a fault of the code
-    """Nothing was released: the process was refused before its start gate. The pipeline turns this into a result."""
+class SpawnRefused(Exception):
+    """Nothing was released: the process was refused before its start gate. The pipeline makes a result of it."""
 
     def __init__(self, kind: SpawnErrorKind, message: str, number: int | None = None) -> None:
         super().__init__(message)

@@ -42,7 +42,7 @@ class Finish:
         left = still_running(report.left)
         timed_out = cause is EndCause.TIMED_OUT
         return ProcessEnd(
-            facts=self._facts(report, identity, started),
+            facts=self._facts(report, identity, started=started),
             started=started,
             cause=cause,
             spawn_error=self._spawn_error(report),
@@ -70,7 +70,7 @@ class Finish:
             return SpawnError(SpawnErrorKind.SETUP, "the process was killed at its start gate")
         return None
 
-    def _facts(self, report: Report, identity: ProcessIdentity | None, started: bool) -> Process:
+    def _facts(self, report: Report, identity: ProcessIdentity | None, *, started: bool) -> Process:
         code, signal = exit_facts(report.status) if started else (None, None)
         stdout, stderr = (reader.capture for reader in self.readers)
         return Process(
@@ -84,13 +84,13 @@ class Finish:
             stderr_bytes=stderr.total,
             truncated=stdout.truncated or stderr.truncated,
             spill=tuple(capture.spill for capture in (stdout, stderr) if capture.spill is not None),
-            drained=self._drained(report, started),
+            drained=self._drained(report, started=started),
             leader_exit_at=date_of(report.exit_at) if started else None,
             leftovers=still_running(report.leftovers),
             unreaped=still_running(report.left),
         )
 
-    def _drained(self, report: Report, started: bool) -> Drained:
+    def _drained(self, report: Report, *, started: bool) -> Drained:
         if not started:
             return Drained.NONE
         if report.drained_out or not all(reader.eof for reader in self.readers):
@@ -100,13 +100,13 @@ class Finish:
     def _missing(self, report: Report) -> list[str]:
         missing = []
         if report.keeper_lost and report.proven:
-            missing.append("supervision: the keeper of this call was lost; its warden ended what it left, the exit status is unknown")
+            missing.append("supervision: the keeper was lost; its warden ended what it left, the exit status is unknown")
         elif report.keeper_lost:
             missing.append("kill_tree: keeper and warden were lost; the call's processes were looked for by session and marker")
         elif report.cause == "lost" and self.released:
             missing.append("supervision: the warden was lost, so the keeper ended the call")
         elif not report.proven:
-            missing.append("kill_tree: best_effort finds processes by group, parent and marker, and cannot prove that none is left")
+            missing.append("kill_tree: best_effort finds processes by group, parent and marker; that none is left is no proof")
         if self.plan.clear_env or None in self.plan.env.values():
             missing.append(ENVIRONMENT_READABLE)
         return missing + [reader.capture.spill_error for reader in self.readers if reader.capture.spill_error]

@@ -15,15 +15,14 @@ import anyio
 from toolrunner.facts import ProcessIdentity
 from toolrunner.process.ending import ProcessEnd, SpawnErrorKind, SpawnRefused
 from toolrunner.process.finish import Finish
-from toolrunner.process.identity import identity_of, survivors_of
-from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND, decode, unhexed
+from toolrunner.process.identity import identity_of
+from toolrunner.process.keeping.messages import DRAIN_BOUND, MESSAGE_LIMIT, REAP_BOUND, decode, unhexed
 from toolrunner.process.launch import Ends
 from toolrunner.process.link import Link
-from toolrunner.process.output import Capture
-from toolrunner.process.plan import LaunchPlan
-from toolrunner.process.prepared import Observer, Sink
-from toolrunner.process.report import Report, parse_report
-from toolrunner.process.streams import Feed, Reader
+from toolrunner.process.pipes import Pipes
+from toolrunner.process.report import Listing, Report, parse_report
+from toolrunner.process.request import Request
+from toolrunner.process.survey import Quarry, end_all
 
 START_BOUND = 5.0
 """Seconds for a prepared process to reach its gate; a start takes milliseconds, and a machine that needs more is refusing."""
@@ -47,20 +46,12 @@ class Unfit(Exception):
 class KeptProcess:
     """A `Prepared` whose keeper answers for it. `closed` is called once, when it is over and nothing of it is held any more."""
 
-    def __init__(
-        self, plan: LaunchPlan, ends: Ends, link: Link, mark: str, on_output: Observer | None, sink: Sink | None,
-        closed: Callable[["KeptProcess"], None],
-    ) -> None:  # fmt: skip
-        self.plan = plan
+    def __init__(self, request: Request, ends: Ends, link: Link, closed: Callable[["KeptProcess"], None]) -> None:
+        self.plan = plan = request.plan
         self.identity: ProcessIdentity | None = None
-        self._control, self._link, self._mark, self._closed = ends.control, link, mark, closed
-        captures = [Capture(name, plan.output_limit, plan.spill_dir, plan.spill_limit) for name in ("stdout", "stderr")]
-        self._readers = [
-            Reader(capture.name, fd, capture, on_output, sink)
-            for capture, fd in zip(captures, (ends.stdout, ends.stderr), strict=True)
-        ]
-        data = plan.stdin if isinstance(plan.stdin, bytes) else b""
-        self._feed = Feed(ends.stdin, data) if ends.stdin is not None else None
+        self.unreaped: Listing = []  # what SIGKILL had not ended when the end was reported
+        self._control, self._link, self._mark, self._closed = ends.control, link, request.mark, closed
+        self._pipes = Pipes(request, (ends.stdout, ends.stderr, ends.stdin))
         self._keeper = 0
         self._lock = anyio.Lock()
         self._scope: anyio.CancelScope | None = None  # of the wait for a message, while there is one
@@ -158,32 +149,22 @@ class KeptProcess:
         async with self._lock:
             if self._end is None:
                 report = await self._run()
-                finish = Finish(self.plan, self._readers, self._go_at is not None, self._stop_at is not None)
+                finish = Finish(self.plan, self._pipes.readers, self._go_at is not None, self._stop_at is not None)
                 self._end = finish.build(report, self.identity, self._requested_at)
+                self.unreaped = report.left
                 self.dispose()
         return self._end
 
     async def _run(self) -> Report:
         async with anyio.create_task_group() as tasks:
-            for reader in self._readers:
-                tasks.start_soon(reader.run, self._on_stream_end)
-            if self._feed is not None:
-                tasks.start_soon(self._feed.run)
-            if self._report is None:
-                self._report = await self._follow()
-            # Everyone who could write is gone (or listed): what is in the pipes is all there will be.
-            self._close_stdin()
-            for reader in self._readers:
-                reader.finish_by(anyio.current_time() + DRAIN_BOUND)
-        return self._report
+            self._pipes.start(tasks, self._on_eof)
+            report = self._report = self._report or await self._follow()
+            self._pipes.finish()
+        return report
 
-    def _on_stream_end(self) -> None:
-        if self._report is None and all(reader.eof for reader in self._readers):
+    def _on_eof(self) -> None:
+        if self._report is None:
             self._send(b"eof")
-
-    def _close_stdin(self) -> None:
-        if self._feed is not None:
-            self._feed.close()
 
     async def _follow(self) -> Report:
         """Read the keeper's messages to the last one."""
@@ -195,7 +176,7 @@ class KeptProcess:
                     return parse_report(words)
                 if kind == "refused":  # killed at the gate, between `ready` and `go`
                     return Report(cause="refused", released=False, at=time.monotonic(), left=[])
-                self._on_message(kind, words)
+                self._on_message(kind)
             elif message is None:
                 if not await self._next_message():
                     return await self._lost()
@@ -204,12 +185,17 @@ class KeptProcess:
 
     def _receive(self) -> bytes | None:
         """A message, b"" when the keeper is gone, None when there is none yet."""
-        try:
-            return self._control.recv(4096)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
+        for _ in range(2):
+            try:
+                return self._control.recv(MESSAGE_LIMIT)
+            except BlockingIOError:
+                return None
+            except ConnectionResetError:
+                # The keeper left with an order of ours unread. The kernel says so once, and before the last message it sent.
+                continue
+            except OSError:
+                break
+        return b""
 
     async def _next_message(self) -> bool:
         """Wait for one. False when the keeper should have said something and did not."""
@@ -230,12 +216,10 @@ class KeptProcess:
             return True
         return False
 
-    def _on_message(self, kind: str, words: dict[str, str]) -> None:
+    def _on_message(self, kind: str) -> None:
         if kind == "stopping":
             self._stopping = True
-            self._close_stdin()
-            for reader in self._readers:
-                reader.release_sink()
+            self._pipes.stopping()
             self._bound = time.monotonic() + self._grace + REAP_BOUND + KEEPER_BOUND
         elif kind == "exited":
             self._bound = time.monotonic() + DRAIN_BOUND + REAP_BOUND + KEEPER_BOUND
@@ -248,14 +232,17 @@ class KeptProcess:
         left = await self._link.adopt(self._keeper)
         proven = left is not None
         if left is None:
-            left = await survivors_of(self.identity, self._mark, REAP_BOUND)
+            left = await end_all(Quarry(self._mark, self.identity.pid if self.identity else None), REAP_BOUND)
         signals = () if cause == "lost" else ("SIGKILL",)
         return Report(cause=cause, at=time.monotonic(), signals=signals, left=left, proven=proven, keeper_lost=True)
+
+    def forget(self) -> None:
+        """In a forked child of the host: close the copies, touch nothing else."""
+        self._control.close()
+        self._pipes.forget()
 
     def dispose(self) -> None:
         """Close everything; a keeper that is still there reads EOF and sweeps. Idempotent."""
         self._control.close()
-        self._close_stdin()
-        for reader in self._readers:
-            reader.close()
+        self._pipes.close()
         self._closed(self)

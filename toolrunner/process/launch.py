@@ -14,6 +14,7 @@ from typing import final
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
 from toolrunner.process.keeping.messages import encode, pack
 from toolrunner.process.plan import QUIET_ENVIRONMENT, LaunchPlan, Stdin
+from toolrunner.process.request import Request
 from toolrunner.process.standing import limits
 
 try:
@@ -43,7 +44,7 @@ class Ends:
 
 
 def arguments(plan: LaunchPlan) -> list[bytes]:
-    """argv as bytes. Raises SpawnRefused for a NUL or an argument that the kernel cannot take."""
+    """The plan's argv as bytes. Raises SpawnRefused for a NUL or an argument that the kernel cannot take."""
     argv = [os.fsencode(part) for part in plan.argv]
     for index, part in enumerate(argv):
         _check(part, f"argument {index}" if index else "the command's name")
@@ -90,12 +91,13 @@ def open_directory(plan: LaunchPlan) -> int:
         raise SpawnRefused(SpawnErrorKind.SETUP, f"working directory {os.fsdecode(path)!r}: {why}", number) from exc
 
 
-def launch(requests: socket.socket, plan: LaunchPlan, dirfd: int | None, mark: str, umask: int) -> Ends:
-    """Send the request. Raises SpawnRefused, or BlockingIOError when the queue is full just now, or OSError when it is dead."""
-    argv, env = arguments(plan), environment(plan, mark)
+def launch(requests: socket.socket, request: Request, umask: int) -> Ends:
+    """Send the request. Raises SpawnRefused, or OSError from the queue itself: EAGAIN when it is full, EPIPE when it is dead."""
+    plan = request.plan
+    argv, env = arguments(plan), environment(plan, request.mark)
     with ExitStack() as sent, ExitStack() as kept:  # both are closed if a step fails; what was sent is closed anyway
         try:
-            ends, fds = _open(plan, dirfd, sent, kept)
+            ends, fds = _open(plan, request.dirfd, sent, kept)
             memfd = _sealed(pack(argv, env), sent)
         except SpawnRefused:
             raise
@@ -119,30 +121,28 @@ def _open(plan: LaunchPlan, dirfd: int | None, sent: ExitStack, kept: ExitStack)
     sent.callback(theirs.close)
     control.setblocking(False)
     cwd = dirfd if dirfd is not None else _own(open_directory(plan), sent)
-    stdin, feed = _stdin(plan, sent, kept)
-    reads, writes = [], []
-    for _ in range(2):
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
-        _own(write_end, sent)
-        os.set_blocking(_own(read_end, kept), False)
-        enlarge(read_end)
-        reads.append(read_end)
-        writes.append(write_end)
-    return Ends(control, reads[0], reads[1], feed), [theirs.fileno(), cwd, stdin, *writes]
+    stdin, feed = open_stdin(plan, sent, kept)
+    stdout, stdout_in = output_pipe(sent, kept)
+    stderr, stderr_in = output_pipe(sent, kept)
+    return Ends(control, stdout, stderr, feed), [theirs.fileno(), cwd, stdin, stdout_in, stderr_in]
 
 
-def enlarge(pipe: int) -> None:
-    """Make a pipe larger where the user's quota of pipe memory allows it."""
-    try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
+def output_pipe(sent: ExitStack, kept: ExitStack) -> tuple[int, int]:
+    """Our end and the tool's end of one output stream."""
+    read_end, write_end = os.pipe()
+    _own(write_end, sent)
+    os.set_blocking(_own(read_end, kept), False)
+    try:  # larger, where the user's quota of pipe memory allows it
+        fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
     except (OSError, AttributeError):
         pass
+    return read_end, write_end
 
 
-def _stdin(plan: LaunchPlan, sent: ExitStack, kept: ExitStack) -> tuple[int, int | None]:
-    """The tool's stdin, and the host's end to feed."""
+def open_stdin(plan: LaunchPlan, sent: ExitStack, kept: ExitStack) -> tuple[int, int | None]:
+    """The tool's stdin, and our end to feed."""
     if isinstance(plan.stdin, bytes):
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        read_end, write_end = os.pipe()
         os.set_blocking(_own(write_end, kept), False)
         return _own(read_end, sent), write_end
     if plan.stdin is Stdin.INHERIT:

@@ -1,4 +1,4 @@
-"""One warden, seen from its host: started here, asked here, ended here. The host is no subreaper and never waits for "any child"."""
+"""One warden, seen from its host: started, asked and ended here. The host is no subreaper and never waits for "any child"."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ class Link:
     def _spawn(self, control: int, requests: int) -> subprocess.Popen[bytes]:
         command = [self.python, "-I", "-S", "-E", ENTRY, str(control), str(requests), str(os.getpid())]
         null = subprocess.DEVNULL
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and file
+        return subprocess.Popen(
             command, stdin=null, stdout=null, stderr=null, pass_fds=(control, requests), env={}, cwd="/", start_new_session=True
         )
 
@@ -97,6 +97,11 @@ class Link:
                 return decode(answer)[1] if answer else None
         return None
 
+    async def settle(self) -> None:
+        """Something of it went away: if that was the warden itself, wait until it is really gone and can be replaced."""
+        if await self.facts() is None:
+            await exited(self.process, ANSWER_BOUND)
+
     def forget(self) -> None:
         """Close our copies in a forked child: they would keep the warden from seeing its host's end."""
         self.closed = True
@@ -134,7 +139,7 @@ async def exited(process: subprocess.Popen[bytes], bound: float) -> bool:
             with anyio.move_on_after(bound):
                 await anyio.wait_readable(fd)
         else:
-            while process.poll() is None and time.monotonic() < until:
+            while process.poll() is None and time.monotonic() < until:  # noqa: ASYNC110 - nothing announces it here
                 await anyio.sleep(0.01)
     finally:
         if fd >= 0:

@@ -86,6 +86,11 @@ class Capture:
         tail = tail[len(tail) - self._tail_limit :]
         # A character cut by our own limits is left out, not shown as damaged output.
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))
-        skip = next((i for i, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
+        skip = next((i for i, byte in enumerate(tail[:4]) if not _continues(byte)), 0)
         omitted = self.total - len(self._head) - len(tail)
         return f"{head}\n[... {omitted} bytes left out ...]\n{tail[skip:].decode('utf-8', 'replace')}"
+
+
+def _continues(byte: int) -> bool:
+    """Whether this byte is inside a UTF-8 character: 10xxxxxx."""
+    return byte >> 6 == 0b10

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from toolrunner.errors import ConfigError
 
-
 DEFAULT_OUTPUT_LIMIT = 1 << 20
 """Bytes kept of each stream, half from its head and half from its tail: enough for a log, small enough for 200 calls at once."""
 
@@ -47,8 +46,8 @@ class LaunchPlan:
     """One process to start.
 
     `argv[0]` without a slash is searched in the call's own PATH, after the change into `cwd`. The environment is the host's at
-    the time of `prepare`, then `QUIET_ENVIRONMENT`, then `env` (None as a value removes a name); with `clear_env` it is `env` alone.
-    `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and `kill_after` are seconds; `timeout`
+    the time of `prepare`, then `QUIET_ENVIRONMENT`, then `env` (None as a value removes a name); with `clear_env` it is `env`
+    alone, plus the marker of the call. `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and `kill_after` are seconds; `timeout`
     counts from the moment of release. `pass_fds` maps descriptor numbers in the tool (3 and up) to open descriptors of the host:
     a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for output past `output_limit`.
 
@@ -78,5 +77,5 @@ class LaunchPlan:
             raise ConfigError("kill_after", self.kill_after, "a finite number of seconds, 0 or more")
         if self.output_limit < 0 or self.spill_limit < 0:
             raise ConfigError("output_limit or spill_limit", min(self.output_limit, self.spill_limit), "0 or more bytes")
-        if any(number < 3 for number in self.pass_fds):
+        if any(number <= 2 for number in self.pass_fds):
             raise ConfigError("pass_fds", sorted(self.pass_fds), "numbers from 3 up; 0, 1 and 2 are the streams")

@@ -69,7 +69,7 @@ def exit_facts(status: int | None) -> tuple[int | None, str | None]:
 
 
 def signal_name(number: int) -> str:
-    """ "SIGKILL" for 9; a real-time signal has no name of its own everywhere."""
+    """Return "SIGKILL" for 9; a real-time signal has no name of its own everywhere."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -102,7 +102,7 @@ def _boot_time() -> float:
         return 0.0
 
 
-def spawn_error(argv0: str | bytes, number: int, interpreter: bool) -> SpawnError:
+def spawn_error(argv0: str | bytes, number: int, interpreter: bool) -> SpawnError:  # noqa: FBT001 - the pair that the gate reports
     """Why the exec failed, in words that name the command."""
     name = os.fsdecode(argv0)
     kind = exec_error_kind(number)

@@ -85,7 +85,7 @@ class Reader:
         if self._observer is not None:
             try:
                 self._observer(self.name, data)
-            except Exception:
+            except Exception:  # noqa: BLE001 - foreign code; whatever it raises is its own affair
                 _log.exception("an observer of process output raised; it gets no more of %s", self.name)
                 self._observer = None
         if self._sink is not None:
@@ -98,7 +98,7 @@ class Reader:
             self._sink_scope = scope
             try:
                 await sink.write(self.name, data)
-            except Exception:
+            except Exception:  # noqa: BLE001 - foreign code; the tool's output is still kept
                 _log.exception("the sink of process output raised; it gets no more of %s", self.name)
                 self._sink = None
             finally:
@@ -152,13 +152,18 @@ class Feed:
         self._shut()
 
     async def _wait(self) -> None:
-        with anyio.CancelScope() as self._scope:
+        with anyio.CancelScope() as scope:
+            self._scope = scope
             try:
                 await anyio.wait_writable(self._fd)
             finally:
                 self._scope = None
         if self._closing:
             self._shut()
+
+    def forget(self) -> None:
+        """Close the descriptor, whatever waits for it: that is another process's affair."""
+        self._shut()
 
     def _shut(self) -> None:
         if self._fd >= 0:

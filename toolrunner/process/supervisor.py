@@ -4,27 +4,36 @@ State: `_live` (processes that are not over), `_unreaped` (what SIGKILL has not 
 loop. It runs no task of its own: whoever awaits `Prepared.wait` does the reading, and `aclose` finishes what nobody awaited.
 """
 
+import errno
 import os
-import secrets
 import sys
 import time
+import weakref
 from typing import final
 
 import anyio
 
 from toolrunner.errors import RunnerClosed
 from toolrunner.facts import Containment, StillRunning
+from toolrunner.process.best_effort import LooseProcess
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
+from toolrunner.process.identity import identity_of, is_alive
 from toolrunner.process.kept import START_BOUND, KeptProcess, LostAtGate, Unfit
 from toolrunner.process.launch import Ends, launch
 from toolrunner.process.link import Link
 from toolrunner.process.plan import LaunchPlan
 from toolrunner.process.prepared import Observer, Prepared, Sink
+from toolrunner.process.probe import Abilities, max_processes
+from toolrunner.process.report import Listing, still_running
+from toolrunner.process.request import Request
 from toolrunner.process.standing import Standing, standing
 from toolrunner.process.wardens import WARDENS
 
-ATTEMPTS = 2
+ATTEMPTS = 3
 """Launches of one plan: a warden or idle keeper that dies just then has run nothing, so once more is safe."""
+
+QUEUE_PAUSE = 0.5
+"""Seconds to wait for room in the warden's queue before looking whether the warden is awake."""
 
 
 @final
@@ -38,10 +47,13 @@ class Supervisor:
     def __init__(self, *, python: str | None = None, containment: Containment | None = None) -> None:
         self._python = python or getattr(sys, "_base_executable", None) or sys.executable or None
         self._wanted = containment
-        self._live: set[Prepared] = set()
+        self._live: set[KeptProcess | LooseProcess] = set()
+        self._unreaped: Listing = []
         self._pid = os.getpid()
         self._entered = False
+        self._no_keepers: str | None = None  # why, once that is known
         self._closed = False
+        _SUPERVISORS.add(self)
 
     async def prepare(
         self, plan: LaunchPlan, *, dirfd: int | None = None, on_output: Observer | None = None, sink: Sink | None = None
@@ -55,65 +67,36 @@ class Supervisor:
             RunnerClosed: after `aclose`, or in a forked child.
         """
         self._check_open()
-        return await self._prepare_kept(plan, dirfd, on_output, sink)
+        request = Request(plan, dirfd, on_output, sink)
+        process = await self._prepare_kept(request)
+        if process is None:
+            process = LooseProcess(request, self._over)
+        self._live.add(process)
+        return process
 
-    def _check_open(self) -> None:
-        if self._pid != os.getpid():
-            raise RunnerClosed("it was inherited by a forked process")
-        if self._closed:
-            raise RunnerClosed("its supervisor is closed")
+    async def abilities(self) -> Abilities:
+        """Try what this host can do; starts the warden if there is none yet.
 
-    async def _prepare_kept(self, plan: LaunchPlan, dirfd: int | None, on_output: Observer | None, sink: Sink | None) -> Prepared:
-        for _ in range(ATTEMPTS):
-            now = standing()
-            link = self._link(now)
-            mark = secrets.token_hex(8)
-            ends = await self._send(link, plan, dirfd, mark, now.umask)
-            process = KeptProcess(plan, ends, link, mark, on_output, sink, self._live.discard)
+        Raises:
+            RunnerClosed: after `aclose`, or in a forked child.
+        """
+        self._check_open()
+        reasons: list[str] = []
+        fit = False
+        if self._wanted is not Containment.BEST_EFFORT:
             try:
-                await process.reach_gate()
-            except LostAtGate:
-                process.dispose()
-            except BaseException:
-                process.dispose()  # its keeper reads EOF: the gate stays shut
-                raise
-            else:
-                self._live.add(process)
-                return process
-        raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
+                facts = await self._link(standing()).facts()
+                fit, why = facts or (False, "the supervising process gave no answer")
+            except (SpawnRefused, Unfit, OSError) as exc:
+                why = str(exc)
+            reasons += [why] if why else []
+        containment = Containment.KEEPER if fit else Containment.BEST_EFFORT
+        return Abilities(containment, self._python, tuple(reasons), max_processes())
 
-    def _link(self, now: Standing) -> Link:
-        if self._python is None:
-            raise SpawnRefused(SpawnErrorKind.SETUP, "there is no Python interpreter to supervise with")
-        if not self._entered:
-            self._entered = True
-            WARDENS.enter()
-        try:
-            return WARDENS.link(self._python, now)
-        except OSError as exc:
-            raise SpawnRefused.from_os(f"starting the supervising process with {self._python!r}", exc) from exc
-
-    async def _send(self, link: Link, plan: LaunchPlan, dirfd: int | None, mark: str, umask: int) -> Ends:
-        """Put the request into the warden's queue, waiting while it is full."""
-        until = time.monotonic() + START_BOUND
-        while True:
-            try:
-                return launch(link.requests, plan, dirfd, mark, umask)
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise SpawnRefused(SpawnErrorKind.SETUP, f"no keeper took the request within {START_BOUND:.0f} s") from None
-                await self._room(link)
-            except OSError as exc:
-                raise SpawnRefused.from_os("request to the supervising process", exc) from exc
-
-    async def _room(self, link: Link) -> None:
-        """Wait until the queue takes more."""
-        link.wake()
-        with anyio.move_on_after(0.5):
-            try:
-                await anyio.wait_writable(link.requests)
-            except anyio.BusyResourceError:  # another supervisor of this loop waits there already
-                await anyio.sleep(0.002)
+    def unreaped(self) -> tuple[StillRunning, ...]:
+        """Processes of ended calls that SIGKILL had not ended then and that still run. The warden reaps them when they go."""
+        self._unreaped = [entry for entry in self._unreaped if is_alive(identity_of(entry[0], entry[2]))]
+        return still_running(self._unreaped)
 
     async def aclose(self) -> None:
         """Stop and await every process that is still owned; end the warden if this was its last user. Idempotent."""
@@ -127,3 +110,99 @@ class Supervisor:
             if self._entered:
                 for link in WARDENS.leave():
                     await link.end()
+
+    def forget(self) -> None:
+        """In a forked child: close the copies of our descriptors. The calls are the parent's."""
+        for process in self._live:
+            process.forget()
+
+    def _check_open(self) -> None:
+        if self._pid != os.getpid():
+            raise RunnerClosed("it was inherited by a forked process")
+        if self._closed:
+            raise RunnerClosed("its supervisor is closed")
+
+    def _over(self, process: KeptProcess | LooseProcess) -> None:
+        self._live.discard(process)
+        self._unreaped += process.unreaped
+
+    async def _prepare_kept(self, request: Request) -> KeptProcess | None:
+        """A process held by a keeper; None when there can be no keepers here and best_effort will do. Raises SpawnRefused."""
+        if self._wanted is Containment.BEST_EFFORT:
+            return None
+        if self._no_keepers is None:
+            try:
+                return await self._with_keeper(request)
+            except Unfit as exc:
+                self._no_keepers = str(exc)
+        if self._wanted is not None:
+            text = f"containment {self._wanted} was asked for, and keepers do not work here: {self._no_keepers}"
+            raise SpawnRefused(SpawnErrorKind.SETUP, text)
+        return None
+
+    async def _with_keeper(self, request: Request) -> KeptProcess:
+        """Raises SpawnRefused, or Unfit when there can be no keepers here."""
+        for _ in range(ATTEMPTS):
+            now = standing()
+            link = self._link(now)
+            try:
+                ends = await self._send(link, request, now.umask)
+                process = KeptProcess(request, ends, link, self._over)
+                try:
+                    await process.reach_gate()
+                except BaseException:
+                    process.dispose()  # its keeper, if there is one, reads EOF: the gate stays shut
+                    raise
+            except LostAtGate:
+                await link.settle()
+            else:
+                return process
+        raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
+
+    def _link(self, now: Standing) -> Link:
+        if self._python is None:
+            raise Unfit("there is no Python interpreter to supervise with")
+        if not self._entered:
+            self._entered = True
+            WARDENS.enter()
+        try:
+            return WARDENS.link(self._python, now)
+        except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
+            raise Unfit(f"the interpreter {self._python!r} cannot be run: {exc.strerror}") from exc
+        except OSError as exc:
+            raise SpawnRefused.from_os("starting the supervising process", exc) from exc
+
+    async def _send(self, link: Link, request: Request, umask: int) -> Ends:
+        """Put the request into the warden's queue, waiting while it is full. Raises SpawnRefused or LostAtGate."""
+        until = time.monotonic() + START_BOUND
+        while True:
+            try:
+                return launch(link.requests, request, umask)
+            except OSError as exc:
+                # ETOOMANYREFS: this user has too many descriptors under way; they arrive as keepers take their requests.
+                if exc.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
+                    raise LostAtGate from exc
+            if time.monotonic() > until:
+                raise SpawnRefused(SpawnErrorKind.SETUP, f"no keeper took the request within {START_BOUND:.0f} s")
+            await self._room(link)
+
+    async def _room(self, link: Link) -> None:
+        """Wait until the queue takes more."""
+        link.wake()
+        with anyio.move_on_after(QUEUE_PAUSE):
+            try:
+                await anyio.wait_writable(link.requests)
+            except anyio.BusyResourceError:  # another supervisor of this loop waits there already
+                await anyio.sleep(0.002)
+
+
+_SUPERVISORS: "weakref.WeakSet[Supervisor]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for supervisor in list(_SUPERVISORS):
+        supervisor.forget()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_forget_all)

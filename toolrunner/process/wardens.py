@@ -27,7 +27,7 @@ class Wardens:
         self._lock = threading.Lock()
         self._users = 0
         self._links: dict[str, Link] = {}
-        self._retired: list[Link] = []
+        self._retired: list[Link] = []  # their host changed; their calls go on
         self._losses: deque[float] = deque()
 
     def enter(self) -> None:
@@ -76,11 +76,13 @@ class Wardens:
 
     def forget(self) -> None:
         """In a forked child: drop everything without touching the parent's warden."""
-        links = [*self._links.values(), *self._retired]
-        self.__init__()  # type: ignore[misc]  # a lock held by another thread of the parent would never be released here
-        for link in links:
+        for link in (*self._links.values(), *self._retired):
             link.forget()
+        self._lock = threading.Lock()  # another thread of the parent may have held the old one: nobody here would release it
+        self._users, self._links, self._retired = 0, {}, []
+        self._losses.clear()
 
 
 WARDENS = Wardens()
-os.register_at_fork(after_in_child=WARDENS.forget)
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=WARDENS.forget)

@@ -5,12 +5,11 @@ Phases: waiting (child at the gate) -> running -> stopping (ladder) or draining 
 """
 
 import math
-import os
 import time
 
 from toolrunner.process.keeping.ladder import terminate
 from toolrunner.process.keeping.messages import DRAIN_BOUND
-from toolrunner.process.keeping.system import Kernel
+from toolrunner.process.keeping.system import Kernel, peek
 
 
 class Call:
@@ -65,41 +64,33 @@ class Call:
         """Look who is dead. True when the leader is and others are not: the host should be told."""
         if self.leader_at is None:
             self.look_at_leader()
-        others = self.reap_others()
-        if self.leader_at is None:
-            return False
-        if not others:
+        if self.leader_at is not None and self.kernel.only_zombies():
             self.finish = True
             return False
-        if not self.cause and self.drain_until == math.inf:
-            self.drain_until = time.monotonic() + DRAIN_BOUND
-            self.finish = self.finish or self.host_saw_eof
-            return True
-        return False
+        self.reap_others()
+        if self.leader_at is None or self.cause or self.drain_until != math.inf:
+            return False
+        self.drain_until = time.monotonic() + DRAIN_BOUND
+        self.finish = self.finish or self.host_saw_eof
+        return True
 
     def look_at_leader(self) -> None:
         """Learn the leader's status and leave it a zombie: its number must not be given away before the last group signal."""
         try:
-            result = os.waitid(os.P_PID, self.leader, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            self.leader_status = peek(self.leader)
         except ChildProcessError:
-            result = None
-        if result is not None:
+            return
+        if self.leader_status is not None:
             self.leader_at = time.monotonic()
-            killed = result.si_code != os.CLD_EXITED
-            # As wait(2) encodes it: the signal in the low byte, the exit code above.
-            self.leader_status = result.si_status if killed else result.si_status << 8
 
-    def reap_others(self) -> list[int]:
-        """Reap dead orphans that came to us; the children that remain, without the leader."""
-        others = [pid for pid in self.kernel.children() if pid != self.leader]
-        alive = []
-        for pid in others:
-            try:
-                if self.kernel.reap(pid)[0] == 0:
-                    alive.append(pid)
-            except ChildProcessError:
-                continue
-        return alive
+    def reap_others(self) -> None:
+        """Reap dead orphans that came to us, so that a long call leaves no zombies standing. The leader is left."""
+        for pid in self.kernel.children():
+            if pid != self.leader:
+                try:
+                    self.kernel.reap(pid)
+                except ChildProcessError:
+                    continue
 
     def eof(self) -> None:
         """The host read both streams to their end: nobody holds them, so there is nothing to drain."""

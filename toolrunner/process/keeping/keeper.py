@@ -47,7 +47,7 @@ def pause_on(wake: int, seconds: float) -> None:
         os.read(wake, 4096)
 
 
-def keep(kernel: Kernel, links: Links, stays: bool) -> None:
+def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
     """The whole life of a keeper. One that does not `stay` leaves when nobody needs it for a while (the socket's time-out)."""
     warden = os.getppid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -57,7 +57,7 @@ def keep(kernel: Kernel, links: Links, stays: bool) -> None:
     if os.getppid() != warden:
         return
     gate = try_fork_gate()
-    request, fds = wait_for_request(links.requests, stays)
+    request, fds = wait_for_request(links.requests, stays=stays)
     if request:
         prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # busy, it sweeps when the warden dies, even if a tool has stopped it
         os.write(links.notes, b"%d\n" % os.getpid())
@@ -76,7 +76,7 @@ def try_fork_gate() -> Gate | OSError:
         return exc
 
 
-def wait_for_request(requests: socket.socket, stays: bool) -> tuple[bytes, list[int]]:
+def wait_for_request(requests: socket.socket, *, stays: bool) -> tuple[bytes, list[int]]:
     """Block until a request comes; empty when it is time to leave. Blocking receivers queue up: one message wakes one keeper."""
     while True:
         try:
@@ -195,17 +195,15 @@ class Keeper:
     def on_control(self) -> None:
         """The host's orders; EOF means that it gave the call up or died."""
         try:
-            order, _, value = self.control.recv(256).partition(b" ")
+            message = self.control.recv(256)
         except BlockingIOError:
             return
         except OSError:
-            order = b""
+            message = b""
+        order, _, value = message.partition(b" ")
         if order == b"go":
             self.call.release()
-            try:
-                self.gate.release()
-            except OSError:  # killed at the gate: its status tells
-                pass
+            self.gate.release()
         elif order == b"stop":
             if self.call.stop("stopped", float(value)):
                 self.tell_stopping()
@@ -222,10 +220,9 @@ class Keeper:
         if call.leader_at is None:
             call.look_at_leader()
         leftovers: list[tuple[int, int, int, str, str]] = []
-        others = call.reap_others()
-        if call.leader_at is None or others:
-            if others and not call.cause and call.released:
-                leftovers = [describe(facts.pid) for facts in descendants(call.kernel) if facts.pid != call.leader]
+        if not call.kernel.only_zombies():
+            if call.leader_at is not None and not call.cause and call.released:
+                leftovers = [describe(facts.pid) for facts in descendants(call.kernel) if facts.state != "Z"]
             if call.cause in ("stopped", "timed_out") and call.released:
                 call.signals.append("SIGKILL")
             try:  # the whole group at once, while the unreaped leader holds its number

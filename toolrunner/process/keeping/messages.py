@@ -48,7 +48,7 @@ def pack(argv: list[bytes], environment: list[bytes]) -> bytes:
 
 
 def unpack(content: bytes, arguments: int) -> tuple[list[bytes], dict[bytes, bytes]]:
-    """argv and environment out of the memfd."""
+    """Arguments and environment out of the memfd."""
     parts = content.split(b"\0")
     return parts[:arguments], dict(part.partition(b"=")[::2] for part in parts[arguments:])
 

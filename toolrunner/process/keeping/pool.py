@@ -64,7 +64,7 @@ class Pool:
             try:
                 for fd in self.private:
                     os.close(fd)
-                keep(self.kernel, self.links, stays)
+                keep(self.kernel, self.links, stays=stays)
             finally:  # a keeper never returns into the warden's loop
                 os._exit(0)
         self.idle[pid] = stays

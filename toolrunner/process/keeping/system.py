@@ -76,6 +76,18 @@ def owner(pid: int) -> int:
         return -1
 
 
+def peek(pid: int) -> int | None:
+    """The wait status of an own child that is dead, without reaping it; None while it lives. ECHILD raises.
+
+    Unreaped, its number cannot be given away: its group may still be signalled.
+    """
+    result = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if result is None:
+        return None
+    # As wait(2) encodes it: the signal in the low byte, the exit code above.
+    return result.si_status << 8 if result.si_code == os.CLD_EXITED else result.si_status
+
+
 def listed_children(pid: int) -> list[int]:
     """Children of every thread of `pid` (children are listed per thread: proc_pid_task_children, CONFIG_PROC_CHILDREN)."""
     try:
@@ -116,6 +128,17 @@ class Kernel:
             if self.lists:  # this process has one thread: the short way
                 return [*map(int, read_file(f"/proc/{pid}/task/{pid}/children").split())]
         return listed_children(pid) if self.lists else scanned_children(pid)
+
+    def only_zombies(self) -> bool:
+        """Whether every child is dead, without reaping any: the kernel's word, not that of a list read meanwhile.
+
+        waitid(2) that asks for stopped children only passes zombies over, and is ECHILD when there is no other child.
+        """
+        try:
+            os.waitid(os.P_ALL, 0, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
 
     def kill(self, pid: int, number: int) -> None:
         """Signal an own, unreaped child by its number, which cannot have been given away."""

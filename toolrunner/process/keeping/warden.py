@@ -57,9 +57,17 @@ class Warden:
         self.questions: list[Question] = []
         self.orphans = False
         self.closing = False
+        self.actions = {
+            requests.fileno(): self.refuse_one,
+            host: self.on_host,
+            self.notes: self.on_notes,
+            self.wake: self.on_wake,
+            control.fileno(): self.on_order,
+        }
         self.poll = select.poll()
-        for fd in (self.wake, self.notes, control.fileno(), *([host] if host >= 0 else [])):
-            self.poll.register(fd, select.POLLIN)
+        for fd in self.actions:
+            if fd >= 0 and fd != requests.fileno():
+                self.poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
         """Until the host is gone or says close."""
@@ -67,24 +75,26 @@ class Warden:
             starved = not self.findings.fit or not self.pool.fill()
             if starved:  # nobody idle and no fork: answer the requests here
                 self.poll.register(self.requests.fileno(), select.POLLIN)
-            ready = {fd for fd, _ in self.poll.poll(self.patience(starved))}
+            ready = {fd for fd, _ in self.poll.poll(self.patience(starved=starved))}
             if starved:
                 self.poll.unregister(self.requests.fileno())
-                if self.requests.fileno() in ready:
-                    self.refuse_one()
-            if self.host in ready:
-                self.closing = True
-            if self.notes in ready:
-                self.pool.took(os.read(self.notes, 4096))
-            if self.wake in ready:
-                os.read(self.wake, 4096)
-                self.on_deaths()
-            if self.control.fileno() in ready:
-                self.on_order()
+            for fd in self.actions:  # in their order: whom a keeper's note names is known before its death is
+                if fd in ready:
+                    self.actions[fd]()
             self.answer()
         self.close()
 
-    def patience(self, starved: bool) -> float | None:
+    def on_notes(self) -> None:
+        self.pool.took(os.read(self.notes, 4096))
+
+    def on_wake(self) -> None:
+        os.read(self.wake, 4096)
+        self.on_deaths()
+
+    def on_host(self) -> None:
+        self.closing = True
+
+    def patience(self, *, starved: bool) -> float | None:
         """Milliseconds for poll."""
         times = [question.until for question in self.questions]
         if starved and self.findings.fit:
