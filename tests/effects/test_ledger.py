@@ -1,0 +1,374 @@
+"""The ledger: planned before the act, told the truth about afterwards, from a task or from a thread."""
+
+import queue
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import anyio.abc
+import pytest
+
+from toolrunner.effects import EffectLedger, fold
+from toolrunner.effects.fold import BodyFacts
+from toolrunner.errors import ConfigError
+from toolrunner.facts import EffectRecord, EffectStage, EffectState
+from toolrunner.loops import poster
+
+pytestmark = pytest.mark.anyio
+
+PLANNED, APPLIED, UNKNOWN, NOT_APPLIED = EffectStage.PLANNED, EffectStage.APPLIED, EffectStage.UNKNOWN, EffectStage.NOT_APPLIED
+
+
+class Journal:
+    """Takes records; with `gate` a plan becomes durable only when it is set. `fail` makes the append of a type raise."""
+
+    def __init__(self, gate: anyio.Event | None = None, fail: str = "") -> None:
+        self.types: list[str] = []
+        self.stages: list[EffectStage] = []
+        self._gate = gate
+        self._fail = fail
+
+    def append(self, record: Any) -> Awaitable[None] | None:
+        if record.type == self._fail:
+            raise OSError("disk full")
+        self.types.append(record.type)
+        self.stages.append(record.effect.stage)
+        return self._gate.wait() if self._gate is not None and record.type == "effect/planned" else None
+
+
+def ledger_of(journal: Journal, **options: Any) -> EffectLedger:
+    return EffectLedger("run1", journal.append, **options)
+
+
+async def test_an_act_is_planned_before_and_applied_after_with_its_receipt() -> None:
+    journal = Journal()
+    ledger = ledger_of(journal)
+    async with ledger.declare("write", "/w/a") as effect:
+        assert journal.types == ["effect/planned"]
+        assert ledger.records[0].stage is PLANNED
+        effect.receipt = "etag 7"
+    assert journal.types == ["effect/planned", "effect/applied"]
+    assert ledger.records == (EffectRecord("run1/1", "write", "/w/a", APPLIED, receipt="etag 7"),)
+    assert effect.effect_id == "run1/1"
+
+
+async def test_the_block_waits_until_its_plan_is_durable() -> None:
+    gate = anyio.Event()
+    ledger = ledger_of(Journal(gate))
+    entered = anyio.Event()
+
+    async def body() -> None:
+        async with ledger.declare("write", "/w/a"):
+            entered.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(body)
+            await anyio.wait_all_tasks_blocked()
+            assert not entered.is_set()
+            gate.set()
+    assert entered.is_set()
+
+
+async def test_an_act_that_is_left_by_an_exception_is_unknown_and_keeps_the_error() -> None:
+    journal = Journal()
+    ledger = ledger_of(journal)
+    with pytest.raises(ValueError, match="half"):
+        async with ledger.declare("write", "/w/a") as effect:
+            effect.receipt = "first page"
+            raise ValueError("half")
+    assert ledger.records[0].stage is UNKNOWN
+    assert ledger.records[0].error == "ValueError: half"
+    assert ledger.records[0].receipt == "first page"
+    assert journal.types == ["effect/planned", "effect/unknown"]
+
+
+@pytest.mark.parametrize("raises", [True, False])
+async def test_an_act_that_is_known_not_to_have_happened_says_so(raises: bool) -> None:
+    ledger = ledger_of(Journal())
+    try:
+        async with ledger.declare("write", "/w/a") as effect:
+            effect.not_applied()
+            if raises:
+                raise ValueError("refused")
+    except ValueError:
+        assert raises
+    assert ledger.records[0].stage is NOT_APPLIED
+
+
+@pytest.mark.case("E2")
+async def test_an_act_that_is_left_by_a_cancel_is_unknown() -> None:
+    ledger = ledger_of(Journal())
+    with anyio.CancelScope() as scope:
+        async with ledger.declare("write", "/w/a"):
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert ledger.records[0].stage is UNKNOWN
+    assert fold(BodyFacts(started=True, saw_abort=True), ledger.records).state is EffectState.UNKNOWN
+
+
+async def test_an_act_whose_plan_could_not_wait_is_not_begun() -> None:
+    journal = Journal(anyio.Event())
+    ledger = ledger_of(journal)
+    entered = False
+    with anyio.move_on_after(0) as scope:
+        async with ledger.declare("write", "/w/a"):
+            entered = True
+    assert scope.cancelled_caught
+    assert not entered
+    assert ledger.records[0].stage is NOT_APPLIED
+    assert journal.types == ["effect/planned", "effect/not_applied"]
+
+
+async def test_an_act_that_cannot_be_recorded_is_not_begun() -> None:
+    ledger = ledger_of(Journal(fail="effect/planned"))
+    entered = False
+    with pytest.raises(OSError, match="disk full"):
+        async with ledger.declare("write", "/w/a", shield=True):
+            entered = True
+    assert not entered
+    assert ledger.records[0].stage is NOT_APPLIED
+    assert not ledger.shielded
+
+
+async def test_a_failing_record_of_the_end_does_not_tell_the_body_that_its_act_failed(caplog: pytest.LogCaptureFixture) -> None:
+    ledger = ledger_of(Journal(fail="effect/applied"))
+    async with ledger.declare("write", "/w/a"):
+        pass
+    assert ledger.records[0].stage is APPLIED
+    assert "could not be recorded" in caplog.text
+
+
+async def test_a_shielded_block_is_not_cancelled() -> None:
+    ledger = ledger_of(Journal())
+    with anyio.fail_after(5), anyio.CancelScope() as scope:
+        async with ledger.declare("write", "/w/a", shield=True):
+            scope.cancel()
+            await anyio.sleep(0)
+            await anyio.sleep(0)
+        assert ledger.records[0].stage is APPLIED
+        await anyio.sleep_forever()
+    assert scope.cancelled_caught
+
+
+async def test_clean_up_in_a_cancelled_scope_can_record_its_own_shielded_act() -> None:
+    gate = anyio.Event()
+    ledger = ledger_of(Journal(gate))
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+
+            async def body() -> None:
+                with anyio.CancelScope() as scope:
+                    scope.cancel()
+                    try:
+                        await anyio.sleep_forever()
+                    finally:
+                        async with ledger.declare("delete", "/w/a", shield=True):
+                            await anyio.sleep(0)
+
+            group.start_soon(body)
+            await anyio.wait_all_tasks_blocked()
+            gate.set()
+    assert ledger.records[0].stage is APPLIED
+
+
+async def test_a_stop_is_kept_back_until_the_last_shield_is_gone() -> None:
+    ledger = ledger_of(Journal())
+    told: list[str] = []
+    ledger.after_shields(lambda: told.append("at once"))
+    assert told == ["at once"]
+    async with ledger.declare("write", "/w/a", shield=True):
+        async with ledger.declare("write", "/w/b", shield=True):
+            ledger.after_shields(lambda: told.append("later"))
+            assert ledger.shielded
+        assert told == ["at once"]
+    assert told == ["at once", "later"]
+    assert not ledger.shielded
+
+
+async def test_an_effect_is_used_once() -> None:
+    effect = ledger_of(Journal()).declare("write", "/w/a")
+    async with effect:
+        pass
+    with pytest.raises(ConfigError, match="one block"):
+        async with effect:
+            pass
+
+
+async def test_owners_are_hooks_and_wrappers() -> None:
+    ledger = ledger_of(Journal())
+    async with ledger.declare("log", "audit", owner="wrapper:audit"):
+        pass
+    assert ledger.records[0].owner == "wrapper:audit"
+    with pytest.raises(ConfigError, match="hook:NAME"):
+        ledger.declare("log", "audit", owner="audit")
+
+
+async def test_the_records_of_a_child_call_are_rolled_up_under_its_run_id() -> None:
+    journal = Journal()
+    ledger = ledger_of(journal)
+    child = EffectRecord("child/1", "write", "/w/a", APPLIED)
+    hooked = EffectRecord("child/2", "log", "audit", APPLIED, owner="hook:audit")
+    ledger.roll_up([child, hooked], owner="child")
+    assert [record.owner for record in ledger.records] == ["child", "hook:audit"]
+    assert journal.types == []
+
+
+async def test_an_exception_with_a_hostile_text_is_still_recorded() -> None:
+    class Hostile(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    ledger = ledger_of(Journal())
+    with pytest.raises(Hostile):
+        async with ledger.declare("write", "/w/a"):
+            raise Hostile
+    assert ledger.records[0].stage is UNKNOWN
+    assert "Hostile" in (ledger.records[0].error or "")
+    with pytest.raises(ValueError, match="x"):
+        async with ledger.declare("write", "/w/a"):
+            raise ValueError("x" * 10_000)
+    assert len(ledger.records[1].error or "") == 500
+
+
+# --- with, in a sync body's thread
+
+
+class Threads:
+    """A worker thread as the runner has them: it calls into the loop and blocks until that was done."""
+
+    def __init__(self) -> None:
+        self._post = poster()
+
+    def loop_call(self, fn: Callable[[], Any]) -> Any:
+        box: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+        def call() -> None:
+            try:
+                box.put((fn(), None))
+            except BaseException as error:
+                box.put((None, error))
+
+        self._post(call)
+        value, error = box.get(timeout=5)
+        if error is not None:
+            raise error
+        return value
+
+    async def run(self, fn: Callable[[], None]) -> BaseException | None:
+        done = anyio.Event()
+        raised: list[BaseException] = []
+
+        def body() -> None:
+            try:
+                fn()
+            except BaseException as error:
+                raised.append(error)
+            finally:
+                self._post(done.set)
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        with anyio.fail_after(5):
+            await done.wait()
+        thread.join()
+        return raised[0] if raised else None
+
+
+async def test_a_sync_body_records_its_act_on_the_loop() -> None:
+    journal, threads = Journal(), Threads()
+    loop_thread = threading.get_ident()
+    seen: list[bool] = []
+
+    def append(record: Any) -> None:
+        seen.append(threading.get_ident() == loop_thread)
+        journal.append(record)
+
+    ledger = EffectLedger("run1", append, loop_call=threads.loop_call)
+
+    def body() -> None:
+        with ledger.declare("write", "/w/a", shield=True) as effect:
+            effect.receipt = "done"
+        with ledger.declare("write", "/w/b"):
+            raise ValueError("half")
+
+    assert isinstance(await threads.run(body), ValueError)
+    assert [(record.stage, record.receipt) for record in ledger.records] == [(APPLIED, "done"), (UNKNOWN, None)]
+    assert seen == [True] * 4
+
+
+async def test_a_sync_body_waits_until_its_plan_is_durable() -> None:
+    gate, threads = anyio.Event(), Threads()
+    journal, planned = Journal(gate), anyio.Event()
+
+    def append(record: Any) -> Awaitable[None] | None:
+        planned.set()
+        return journal.append(record)
+
+    ledger = EffectLedger("run1", append, loop_call=threads.loop_call)
+    entered = threading.Event()
+
+    def body() -> None:
+        with ledger.declare("write", "/w/a"):
+            entered.set()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(threads.run, body)
+            await planned.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert not entered.is_set()
+            gate.set()
+    assert entered.is_set()
+    assert ledger.records[0].stage is APPLIED
+
+
+async def test_a_sync_body_whose_plan_cannot_become_durable_does_not_act() -> None:
+    threads = Threads()
+
+    async def fails() -> None:
+        raise OSError("disk full")
+
+    ledger = EffectLedger("run1", lambda record: fails() if record.type == "effect/planned" else None, loop_call=threads.loop_call)
+    entered = False
+
+    def body() -> None:
+        nonlocal entered
+        with ledger.declare("write", "/w/a"):
+            entered = True
+
+    assert isinstance(await threads.run(body), OSError)
+    assert not entered
+    assert ledger.records[0].stage is NOT_APPLIED
+
+
+async def test_a_thread_that_is_not_the_runners_is_refused() -> None:
+    ledger, threads = ledger_of(Journal()), Threads()
+
+    def body() -> None:
+        with ledger.declare("write", "/w/a"):
+            pass
+
+    assert isinstance(await threads.run(body), ConfigError)
+    assert ledger.records == ()
+
+
+async def test_a_plain_with_on_the_loop_works_with_a_journal_that_needs_no_wait() -> None:
+    ledger = ledger_of(Journal())
+    with ledger.declare("write", "/w/a"):
+        pass
+    assert ledger.records[0].stage is APPLIED
+
+
+async def test_a_plain_with_on_the_loop_is_refused_when_it_would_have_to_wait() -> None:
+    class Durable:
+        def __await__(self) -> Any:
+            raise AssertionError("a loop cannot wait for itself")
+
+    ledger = EffectLedger("run1", lambda record: Durable() if record.type == "effect/planned" else None)
+    entered = False
+    with pytest.raises(ConfigError, match="async with"), ledger.declare("write", "/w/a"):
+        entered = True
+    assert not entered
+    assert ledger.records[0].stage is NOT_APPLIED
