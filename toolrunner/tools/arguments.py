@@ -12,7 +12,7 @@ from typing import Any, final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from toolrunner.tools.problems import InvalidArguments
+from toolrunner.tools.problems import InvalidArguments, told
 
 SHOWN_PROBLEMS = 8
 """How many bad fields a message names: a model corrects a few at a time, and a wrong list may have thousands."""
@@ -20,7 +20,19 @@ SHOWN_PROBLEMS = 8
 SHOWN_CHARACTERS = 60
 """How much of a bad value is shown: enough to recognise it by, and a whole file may have been sent."""
 
-_short = reprlib.Repr()
+SHOWN_STEPS = 8
+"""How far down a bad field is named: deeper than tools nest, and a hostile list may nest as deep as the stack."""
+
+
+class _Short(reprlib.Repr):
+    def repr_instance(self, x: object, level: int) -> str:  # noqa: ARG002  # reprlib's
+        try:
+            return _cut(repr(x))
+        except Exception:  # noqa: BLE001  # foreign
+            return f"<{type(x).__name__}>"
+
+
+_short = _Short()
 _short.maxstring = _short.maxother = _short.maxlong = SHOWN_CHARACTERS
 _short.maxlevel = 2
 _short.maxdict = _short.maxlist = 3
@@ -44,11 +56,12 @@ class Arguments:
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(f"got {shortened(arguments)}; expected an object with {self._known()}")
         try:
-            fields = vars(self.model.model_validate(dict(arguments)))
+            # A copy: what was recorded, judged and approved must not change when the body changes what it was given.
+            fields = vars(self.model.model_validate(_thawed(arguments)))
         except ValidationError as error:
             raise InvalidArguments(self._message(error.errors(include_url=False, include_context=False))) from error
         except Exception as error:  # a validator of the tool's own, or nesting deeper than the stack
-            raise InvalidArguments(f"the arguments could not be checked: {error or type(error).__name__}") from error
+            raise InvalidArguments(f"the arguments could not be checked: {told(error)}") from error
         return {name: fields[field] for field, name in self.names.items()}
 
     def _message(self, problems: Sequence[ErrorDetails]) -> str:
@@ -65,7 +78,7 @@ class Arguments:
                 return f"{where}: missing{f', expected {what}' if what else ''}"
             case "extra_forbidden" if len(problem["loc"]) == 1:
                 return f"{shortened(where)}: no such parameter, {self._nearest(where)}"
-            case "extra_forbidden":
+            case "extra_forbidden" | "unexpected_keyword_argument":
                 return f"{where}: no such field"
         return f"{where}: got {shortened(problem['input'])}, {expectation(problem['msg'])}"
 
@@ -77,18 +90,31 @@ class Arguments:
         return f"only {', '.join(map(repr, self.expected))}" if self.expected else "no arguments"
 
 
+def _thawed(value: Any) -> Any:  # noqa: ANN401  # JSON, frozen in whatever way
+    """The same JSON in new dicts and lists, which is what pydantic takes everywhere."""
+    if isinstance(value, Mapping):
+        return {key: _thawed(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_thawed(one) for one in value]
+    return value
+
+
 def location(loc: Sequence[int | str]) -> str:
     """Where in the arguments: `files[2].path`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
-    return text.removeprefix(".") or "arguments"
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc[:SHOWN_STEPS])
+    deeper = "..." if len(loc) > SHOWN_STEPS else ""
+    return _cut(steps.removeprefix(".")) + deeper or "arguments"
 
 
 def shortened(value: object) -> str:
     """A value in at most a line. Never raises: the value is foreign, and so is its `__repr__`."""
     try:
-        text = _short.repr(value)
-    except Exception:  # noqa: BLE001
+        return _cut(_short.repr(value))
+    except Exception:  # noqa: BLE001  # keys that cannot be sorted, a type that lies
         return f"<{type(value).__name__}>"
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 2 * SHOWN_CHARACTERS else text[: 2 * SHOWN_CHARACTERS] + "..."
 
 

@@ -6,6 +6,7 @@ of it would be a core dependency for that; a form that is not understood costs a
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -47,7 +48,10 @@ class _Section:
 
 def read_docstring(doc: str | None) -> Docstring:
     """What `doc` says. Never raises: text in no known form is description."""
-    sections = list(_sections(inspect.cleandoc(doc or "").splitlines()))
+    text = doc or ""
+    if _GOOGLE_HEADER.fullmatch(text.partition("\n")[0]):
+        text = f"\n{text}"  # or cleandoc takes the section's indent for that of the docstring
+    sections = list(_sections(inspect.cleandoc(text).splitlines()))
     description = [_text(section.lines) for section in sections if not section.name]
     description += [f"Returns: {said}" for section in sections if section.name in _RETURNS and (said := _text(section.lines))]
     parameters: dict[str, str] = {}
@@ -62,7 +66,7 @@ def read_docstring(doc: str | None) -> Docstring:
 def _sections(lines: Sequence[str]) -> Iterator[_Section]:
     current = _Section("", [])
     skip = False
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+    for line, following in zip(lines, [*lines, ""][1:], strict=True):
         if skip:
             skip = False
             continue
@@ -115,7 +119,7 @@ def _indent(line: str) -> int:
 
 
 def _text(lines: Sequence[str]) -> str:
-    return inspect.cleandoc("\n".join(lines)).strip()
+    return textwrap.dedent("\n".join(lines)).strip()
 
 
 def _joined(lines: Sequence[str]) -> str:

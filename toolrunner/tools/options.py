@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypedDict, final
+from typing import Any, Literal, TypedDict, final
 
 from toolrunner.errors import ToolDefinitionError
 from toolrunner.facts import Annotations
@@ -30,7 +30,7 @@ class Resource:
     """A thing that calls must not use against each other, named by a key that means the same to all tools of the runner."""
 
     key: str
-    mode: ResourceMode = ResourceMode.WRITE
+    mode: ResourceMode | Literal["read", "write"] = ResourceMode.WRITE
 
 
 Resources = Callable[[Mapping[str, Any]], Iterable[Resource | str]]

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.results import Error
 from toolrunner.tools.arguments import expectation, location, shortened
-from toolrunner.tools.problems import InvalidOutput
+from toolrunner.tools.problems import InvalidOutput, told
 from toolrunner.tools.reply import Reply
 
 SHOWN_PROBLEMS = 3
@@ -56,10 +56,10 @@ def as_json(value: object) -> JsonValue:
         plain: JsonValue = to_jsonable_python(value)
         # What pydantic lets through and JSON does not have: NaN, infinities, lone surrogates, ints too long to be written.
         json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeError as error:
+    except UnicodeEncodeError as error:
         raise InvalidOutput(_no_unicode(value)) from error
     except Exception as error:  # a value's own serialiser, or nesting deeper than the stack
-        raise InvalidOutput(f"returned {_named(value)}, which cannot be JSON: {error or type(error).__name__}") from error
+        raise InvalidOutput(f"returned {_named(value)}, which cannot be JSON: {told(error)}") from error
     return plain
 
 
@@ -101,9 +101,7 @@ def _checked(returns: TypeAdapter[Any], returned: object) -> Any:  # noqa: ANN40
         said = "; ".join(f"{location(('value', *one['loc']))}: {expectation(one['msg'])}" for one in found[:SHOWN_PROBLEMS])
         raise InvalidOutput(f"returned {shortened(returned)}, which its return annotation does not allow: {said}") from error
     except Exception as error:  # a validator of the tool's own
-        raise InvalidOutput(
-            f"returned {_named(returned)}, which could not be checked: {error or type(error).__name__}"
-        ) from error
+        raise InvalidOutput(f"returned {_named(returned)}, which could not be checked: {told(error)}") from error
 
 
 def _refuse_unrun(returned: object) -> None:
@@ -125,7 +123,7 @@ def _unicode(text: str) -> str:
 
 
 def _no_unicode(value: object) -> str:
-    return f"returned {_named(value)} with a lone surrogate, as in the name of a file that is no UTF-8; replace it before"
+    return f"returned {_named(value)} with a lone surrogate, as in the name of a file that is no UTF-8; replace it first"
 
 
 def _named(value: object) -> str:

@@ -26,5 +26,13 @@ class InvalidOutput(ToolrunnerError):
         self.message = message
 
 
+def told(error: BaseException) -> str:
+    """What an exception of foreign code says. Never raises: its `__str__` is foreign too."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001
+        return type(error).__name__
+
+
 class ToolDefinitionWarning(UserWarning):
     """A tool was declared in a way that works, but not as its author may expect."""

@@ -69,6 +69,8 @@ def _signature(tool: str, hints: Hints, docs: Mapping[str, str], output: Output)
     model, schema = _model(tool, hints.parameters, docs)
     names = {field: one.name for field, one in _named(hints.parameters)}
     defs = schema.get("$defs", {})
+    if len(schema["properties"]) != len(names):
+        raise ToolDefinitionError(tool, "two of its parameters have the same alias")
     expected = {key: in_words(part, defs) for key, part in schema["properties"].items()}
     return Signature(json.dumps(schema), hints.context, Arguments(model, names, expected), output)
 
@@ -84,33 +86,41 @@ def _model(tool: str, parameters: tuple[Parameter, ...], docs: Mapping[str, str]
         # One by one, because pydantic's own message names the type and not the parameter.
         for one in parameters:
             _probe(tool, one, docs)
-        raise ToolDefinitionError(tool, f"its parameters have no JSON Schema: {error.message}") from error
+        raise ToolDefinitionError(tool, f"its parameters have no JSON Schema: {_reason(error)}") from error
 
 
 def _probe(tool: str, parameter: Parameter, docs: Mapping[str, str]) -> None:
     try:
         _built((parameter,), docs)
     except PydanticUserError as error:
-        problem = f"parameter {parameter.name!r} cannot be given as JSON ({parameter.hint!r}): {error.message.splitlines()[0]}"
+        problem = f"parameter {parameter.name!r} cannot be given as JSON ({parameter.hint!r}): {_reason(error)}"
         raise ToolDefinitionError(tool, problem) from error
 
 
 def _built(parameters: tuple[Parameter, ...], docs: Mapping[str, str]) -> tuple[type[BaseModel], dict[str, Any]]:
-    names = {field: one.name for field, one in _named(parameters)}
     fields: dict[str, Any] = {field: _field(one, docs.get(one.name)) for field, one in _named(parameters)}
-    # An alias that the author gave with Field(alias=...) wins over a generated one.
-    config = ConfigDict(extra="forbid", alias_generator=names.__getitem__)
-    model = create_model("Arguments", __config__=config, **fields)
+    model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
     schema = model.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
     return model, {"type": "object", "properties": {}, **schema}
 
 
 def _field(parameter: Parameter, doc: str | None) -> tuple[Any, Any]:
+    """The field of a parameter. What its author said with `Field(...)`, in the hint or as the default, wins."""
     default = ... if parameter.default is NOTHING else parameter.default
-    described = FieldInfo.from_annotation(parameter.hint).description or (isinstance(default, FieldInfo) and default.description)
-    hint = Annotated[parameter.hint, Field(description=doc)] if doc and not described else parameter.hint
+    said = [FieldInfo.from_annotation(parameter.hint), *([default] if isinstance(default, FieldInfo) else [])]
+    alias = None if any(one.alias or one.validation_alias for one in said) else parameter.name
+    description = None if any(one.description for one in said) else doc
+    # Not the model's alias_generator: pydantic hands it down to dataclasses and TypedDicts in hints and renames their fields.
+    hint = parameter.hint
+    for field in filter(None, (alias and Field(alias=alias), description and Field(description=description))):
+        hint = Annotated[hint, field]
     return hint, default
+
+
+def _reason(error: PydanticUserError) -> str:
+    """The first sentence of pydantic's message; the rest advises settings that only a model class has."""
+    return error.message.partition(". ")[0].removesuffix(".")
 
 
 def _returns(tool: str, hint: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  # a hint
@@ -119,7 +129,7 @@ def _returns(tool: str, hint: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  
     try:
         return TypeAdapter(hint)
     except PydanticUserError as error:
-        problem = f"its return type {hint!r} cannot be turned into JSON: {error.message.splitlines()[0]}"
+        problem = f"its return type {hint!r} cannot be turned into JSON: {_reason(error)}"
         raise ToolDefinitionError(tool, problem) from error
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from tokenize import TokenError
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
 from toolrunner.errors import ToolDefinitionError
@@ -16,7 +17,7 @@ from toolrunner.facts import Annotations
 from toolrunner.tools.bodies import BodyKind
 from toolrunner.tools.command import Command
 from toolrunner.tools.options import ParallelSafe, Resource, Resources, RetryPolicy, resource_modes, seconds, whole
-from toolrunner.tools.problems import InvalidArguments
+from toolrunner.tools.problems import InvalidArguments, told
 from toolrunner.tools.reply import Reply
 from toolrunner.tools.schema import Signature
 
@@ -139,7 +140,7 @@ def _before_dispatch(name: str, what: str, fn: Callable[..., Any], kwargs: Mappi
     except InvalidArguments:
         raise
     except Exception as error:
-        raise InvalidArguments(f"{name}: {what}: {error or type(error).__name__}; nothing was started") from error
+        raise InvalidArguments(f"{name}: {what}: {told(error)}; nothing was started") from error
 
 
 def _check(tool: Tool[..., Any]) -> None:
@@ -166,6 +167,6 @@ def _version(tool: Tool[..., Any]) -> str:
 def _source(fn: Callable[..., object]) -> str:
     try:
         return inspect.getsource(fn)
-    except (OSError, TypeError):  # defined at a prompt, by exec, in a compiled module
+    except (OSError, TypeError, SyntaxError, TokenError):  # from a prompt, exec, a compiled module, or edited since the import
         code = getattr(fn, "__code__", None)
         return code.co_code.hex() if code is not None else f"{fn.__module__}.{fn.__qualname__}"
