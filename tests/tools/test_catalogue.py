@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
@@ -135,3 +136,4 @@ class CatalogueMachine(RuleBasedStateMachine):
 
 
 TestCatalogue = CatalogueMachine.TestCase
+TestCatalogue.settings = settings(max_examples=50)  # each makes dozens of tools, at 1 ms apiece

@@ -108,6 +108,7 @@ def unhinted(path) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
 def unresolved(path: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 def callback(path: Callable[[], int]) -> None: ...
 def opaque(path: "Opaque") -> None: ...
+def returns_command() -> Command: ...  # type: ignore[empty-body]
 def returns_opaque() -> "Opaque": ...  # type: ignore[empty-body]
 def two_contexts(a: ToolContext[None], b: ToolContext[None]) -> None: ...
 def generator() -> Iterator[int]:
@@ -135,6 +136,7 @@ class Opaque:
         (callback, "parameter 'path' cannot be given as JSON .*Callable"),
         (opaque, "parameter 'path' cannot be given as JSON .*Opaque"),
         (returns_opaque, "its return type .*Opaque.* cannot be turned into JSON"),
+        (returns_command, "declare it with @command_tool"),
         (two_contexts, "takes the context more than once: a, b"),
         (generator, "is a generator; return one value"),
         (async_generator, "is a generator; return one value"),

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel
 
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.results import Error
-from toolrunner.tools import InvalidOutput, Reply, tool
+from toolrunner.tools import Command, InvalidOutput, Reply, tool
 
 
 class Model(BaseModel):
@@ -110,6 +110,7 @@ def deep() -> Any:
         (Text(5), "value.*text.*valid string"),  # type: ignore[arg-type]
         ([Text("\udcff")], "lone surrogate"),
         (Json(math.nan), "cannot be JSON"),
+        (Command(("ls",)), "a Command, which was not run"),
         ((one for one in (1, 2)), "a generator, whose code has not run"),
     ],
 )

@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.results import Error
 from toolrunner.tools.arguments import expectation, location, shortened
+from toolrunner.tools.command import Command
 from toolrunner.tools.problems import InvalidOutput, told
 from toolrunner.tools.reply import Reply
 
@@ -36,7 +37,7 @@ class Output:
         """`returned` as JSON and content. Raises `InvalidOutput`."""
         if isinstance(returned, Reply):
             return _reply(returned)
-        _refuse_unrun(returned)
+        _refuse_undone(returned)
         value = returned if self.returns is None else _checked(self.returns, returned)
         if isinstance(value, Reply):
             return _reply(value)
@@ -104,8 +105,10 @@ def _checked(returns: TypeAdapter[Any], returned: object) -> Any:  # noqa: ANN40
         raise InvalidOutput(f"returned {_named(returned)}, which could not be checked: {told(error)}") from error
 
 
-def _refuse_unrun(returned: object) -> None:
-    """Refuse what stands for code that has not run: reading it here would be running the body after its end."""
+def _refuse_undone(returned: object) -> None:
+    """Refuse what only stands for something that was not done: reading it here would be running the body after its end."""
+    if isinstance(returned, Command):
+        raise InvalidOutput("returned a Command, which was not run; declare the tool with @command_tool")
     if inspect.iscoroutine(returned):
         returned.close()  # or the interpreter warns of it at some later moment, in some other test
     if inspect.isawaitable(returned):

@@ -47,6 +47,8 @@ def read_signature(tool: str, fn: Callable[..., object], docs: Mapping[str, str]
         ToolDefinitionError: naming the parameter that cannot be given as JSON, or the return type that cannot be JSON.
     """
     hints = read_hints(tool, fn)
+    if hints.returns is Command:
+        raise ToolDefinitionError(tool, "returns a Command, which only says what to start; declare it with @command_tool")
     return _signature(tool, hints, docs, Output(_returns(tool, hints.returns)))
 
 
