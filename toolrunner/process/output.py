@@ -93,4 +93,4 @@ class Capture:
 
 def _continues(byte: int) -> bool:
     """Whether this byte is inside a UTF-8 character: 10xxxxxx."""
-    return byte >> 6 == 0b10
+    return bool(byte & 0x80) and not byte & 0x40

@@ -8,6 +8,12 @@ from pathlib import Path
 
 from toolrunner.errors import ConfigError
 
+Environment = Mapping[str, str | None] | Mapping[bytes, bytes | None] | Mapping[str | bytes, str | bytes | None]
+"""Names and values; a str goes through `os.fsencode`, so what is not UTF-8 survives. None removes a name."""
+
+STREAMS = 3
+"""Descriptors 0, 1 and 2 are the streams."""
+
 DEFAULT_OUTPUT_LIMIT = 1 << 20
 """Bytes kept of each stream, half from its head and half from its tail: enough for a log, small enough for 200 calls at once."""
 
@@ -47,16 +53,17 @@ class LaunchPlan:
 
     `argv[0]` without a slash is searched in the call's own PATH, after the change into `cwd`. The environment is the host's at
     the time of `prepare`, then `QUIET_ENVIRONMENT`, then `env` (None as a value removes a name); with `clear_env` it is `env`
-    alone, plus the marker of the call. `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and `kill_after` are seconds; `timeout`
-    counts from the moment of release. `pass_fds` maps descriptor numbers in the tool (3 and up) to open descriptors of the host:
-    a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for output past `output_limit`.
+    alone, plus the marker of the call. `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and
+    `kill_after` are seconds; `timeout` counts from the moment of release. `pass_fds` maps descriptor numbers in the tool (3 and
+    up) to open descriptors of the host: a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for
+    output past `output_limit`; without one that output is only counted.
 
     Raises:
         ConfigError: an empty argv, a time that is not a number of seconds, or a negative limit.
     """
 
     argv: tuple[str | bytes, ...]
-    env: Mapping[str | bytes, str | bytes | None] = field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     clear_env: bool = False
     cwd: str | bytes | None = None
     stdin: Stdin | bytes | Path = Stdin.NULL
@@ -77,5 +84,5 @@ class LaunchPlan:
             raise ConfigError("kill_after", self.kill_after, "a finite number of seconds, 0 or more")
         if self.output_limit < 0 or self.spill_limit < 0:
             raise ConfigError("output_limit or spill_limit", min(self.output_limit, self.spill_limit), "0 or more bytes")
-        if any(number <= 2 for number in self.pass_fds):
+        if any(number < STREAMS for number in self.pass_fds):
             raise ConfigError("pass_fds", sorted(self.pass_fds), "numbers from 3 up; 0, 1 and 2 are the streams")

@@ -23,7 +23,7 @@ NO_LIMIT = 1024
 @final
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What `Supervisor.abilities` found: the containment calls get, the interpreter of the warden, why not better, and a limit."""
+    """What `Supervisor.abilities` found: the containment calls get, the warden's interpreter, why not better, and a limit."""
 
     containment: Containment
     python: str | None

@@ -68,9 +68,7 @@ class Supervisor:
         """
         self._check_open()
         request = Request(plan, dirfd, on_output, sink)
-        process = await self._prepare_kept(request)
-        if process is None:
-            process = LooseProcess(request, self._over)
+        process = await self._prepare_kept(request) or LooseProcess(request, self._over)
         self._live.add(process)
         return process
 
