@@ -128,27 +128,39 @@ class _Part:
 class AbortSignal:
     """Read side of an abort. Cheap to read from any thread; waits and callbacks belong to the loop that registers them."""
 
-    __slots__ = ("_parts", "_seen")
+    __slots__ = ("_derived_from", "_parts", "_seen", "observed")
 
-    def __init__(self, parts: Iterable[_Part] = ()) -> None:
+    def __init__(self, parts: Iterable[_Part] = (), derived_from: "tuple[AbortSignal, ...]" = ()) -> None:
         self._parts = tuple(dict.fromkeys(parts))
+        self._derived_from = derived_from
         self._seen: dict[str, AbortReason] = {}
+        self.observed = False
+        """Whether somebody has learned of an abort through this very signal, or one derived from it. Only ever set to True."""
 
     @property
     def aborted(self) -> bool:
         """Whether an abort was requested. Never goes back to False."""
-        return any(part.latch.cause(part.immediate_only) is not None for part in self._parts)
+        if not any(part.latch.cause(part.immediate_only) is not None for part in self._parts):
+            return False
+        self._observe()
+        return True
 
     @property
     def reason(self) -> AbortReason | None:
         """The first cause, or None. Once seen it never changes, whatever is aborted later."""
         seen = self._seen.get("reason")
-        if seen is not None:
-            return seen
-        causes = [cause for part in self._parts if (cause := part.cause()) is not None]
-        if not causes:
-            return None
-        return self._seen.setdefault("reason", min(causes, key=lambda cause: cause.order).reason)
+        if seen is None:
+            causes = [cause for part in self._parts if (cause := part.cause()) is not None]
+            if not causes:
+                return None
+            seen = self._seen.setdefault("reason", min(causes, key=lambda cause: cause.order).reason)
+        self._observe()
+        return seen
+
+    def _observe(self) -> None:
+        self.observed = True
+        for signal in self._derived_from:
+            signal._observe()
 
     def raise_if_aborted(self) -> None:
         """Raise `AbortError` if an abort was requested."""
@@ -176,6 +188,7 @@ class AbortSignal:
 
         def once() -> None:
             if pending:
+                self._observe()
                 pending.pop()()
 
         undo = [part.latch.subscribe(_Subscription(once, part.immediate_only)) for part in self._parts]
@@ -201,16 +214,16 @@ class AbortSignal:
 
     def immediate(self) -> "AbortSignal":
         """The same signal without drains: what bodies and the signal ladder see."""
-        return AbortSignal(_Part(part.latch, True, part.source) for part in self._parts)
+        return AbortSignal((_Part(part.latch, True, part.source) for part in self._parts), (self,))
 
     def named(self, source: str) -> "AbortSignal":
         """The same signal, told as coming from `source` (a wrapper's own signal, say)."""
-        return AbortSignal(_Part(part.latch, part.immediate_only, source) for part in self._parts)
+        return AbortSignal((_Part(part.latch, part.immediate_only, source) for part in self._parts), (self,))
 
     @staticmethod
     def any(*signals: "AbortSignal") -> "AbortSignal":
         """A signal that is aborted when one of `signals` is; the earliest of them gives the reason. Aborting it is nobody's right."""
-        return AbortSignal(part for signal in signals for part in signal._parts)
+        return AbortSignal((part for signal in signals for part in signal._parts), signals)
 
     @staticmethod
     def timeout(seconds: float) -> "AbortSignal":
@@ -240,4 +253,3 @@ class AbortController:
         being late. The first reason stays the reason.
         """
         return self._latch.store(AbortReason(source or self._source, text), AbortMode(mode))
-

@@ -31,6 +31,4 @@ class ToolCall:
     def from_provider(cls, provider: str, item: object) -> "ToolCall":
         """The call in one provider item (a dict, or an SDK object that can dump itself as one)."""
         call = call_from_item(provider, item)
-        return cls(
-            call.name, call.arguments, call_id=call.call_id, kind=call.kind, provider_meta=call.provider_meta
-        )
+        return cls(call.name, call.arguments, call_id=call.call_id, kind=call.kind, provider_meta=call.provider_meta)

@@ -17,14 +17,6 @@ class DuplicateTool(ToolrunnerError):
         self.name = name
 
 
-class DuplicateCallId(ToolrunnerError):
-    """One batch holds the same call id twice, so results could not be told apart. Nothing of the batch ran."""
-
-    def __init__(self, call_id: str) -> None:
-        super().__init__(f"call id {call_id!r} is used by more than one call of this batch; nothing was run")
-        self.call_id = call_id
-
-
 class ToolDefinitionError(ToolrunnerError):
     """A tool cannot be registered as it was declared; says which tool, which part, and what to do."""
 
@@ -59,7 +51,9 @@ class NestedRun(ToolrunnerError):
     """A tool body used `run_batch` of the runner it runs in; it would wait for its own slot. Use `ctx.run`."""
 
     def __init__(self) -> None:
-        super().__init__("run_batch of the same runner inside a tool body would wait for its own slot; use ctx.run(name, arguments)")
+        super().__init__(
+            "run_batch of the same runner inside a tool body would wait for its own slot; use ctx.run(name, arguments)"
+        )
 
 
 class NotSettled(ToolrunnerError):

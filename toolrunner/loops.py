@@ -3,8 +3,9 @@
 No state. The backend is told by what the loop's token can do, so neither asyncio nor trio is imported here.
 """
 
+import contextvars
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import anyio
@@ -24,7 +25,12 @@ def native_loop() -> Any:
     try:
         return current_token().native_token
     except (RuntimeError, anyio.NoEventLoopError) as error:
-        raise ConfigError("the event loop", None, "a running asyncio or trio loop") from error
+        # A callback that another thread posted to asyncio runs in no task and in that thread's context, which names no library.
+        asyncio = sys.modules.get("asyncio")
+        loop = asyncio._get_running_loop() if asyncio is not None else None  # noqa: SLF001  the one that does not raise
+        if loop is None:
+            raise ConfigError("the event loop", None, "a running asyncio or trio loop") from error
+        return loop
 
 
 def poster() -> Post:
@@ -64,18 +70,18 @@ _detached: set[Any] = set()
 """Strong references to detached asyncio tasks; the loop itself holds weak ones only."""
 
 
-def spawn_detached(fn: Callable[[], Awaitable[object]], name: str) -> None:
-    """Start a task that belongs to no scope and no task of the caller. `fn` must not let an exception out.
+def spawn_detached(fn: Callable[[], Coroutine[Any, Any, None]], name: str, context: contextvars.Context) -> None:
+    """Start a task in `context` that belongs to no scope and no task of the caller. `fn` must not let an exception out.
 
     trio: a system task (ended when the run's main task ends); asyncio: a plain task of the loop.
     """
     native = native_loop()
     if hasattr(native, "create_task"):
-        task = native.create_task(fn(), name=name)
+        task = native.create_task(fn(), name=name, context=context)
         _detached.add(task)
         task.add_done_callback(_detached.discard)
     else:
-        sys.modules["trio"].lowlevel.spawn_system_task(fn, name=name)
+        sys.modules["trio"].lowlevel.spawn_system_task(fn, name=name, context=context)
 
 
 def current_native_task() -> Any:

@@ -254,5 +254,3 @@ class Observer(Protocol):
     """Sees every record, transient ones too, in order. Must not block; what it raises is logged and dropped."""
 
     def __call__(self, record: Record, /) -> object: ...
-
-

@@ -53,4 +53,3 @@ class BatchResult(Sequence[ToolResult]):
     def to_messages(self, provider: str) -> list[dict[str, Any]]:
         """The messages to append to the provider's history: one answer per call, in model order."""
         return result_messages(provider, [result.to_wire() for result in self.results])
-

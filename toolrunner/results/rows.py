@@ -32,30 +32,98 @@ ROWS: tuple[Row, ...] = (
     _row(Outcome.FAILED, (Code.TOOL_ERROR,), (True,), (Ended.RAISED, Ended.RETURNED), "The call failed."),
     _row(Outcome.FAILED, (Code.INVALID_OUTPUT,), (True,), (Ended.RETURNED,), "The call ran, but what it returned is not valid."),
     _row(Outcome.FAILED, (Code.EXIT_STATUS,), (True,), (Ended.RETURNED,), "The command ended with a non-zero exit status."),
-    _row(Outcome.FAILED, (Code.KILLED_BY_SIGNAL,), (True,), (Ended.RETURNED,), "The command was killed by a signal that toolrunner did not send."),
+    _row(
+        Outcome.FAILED,
+        (Code.KILLED_BY_SIGNAL,),
+        (True,),
+        (Ended.RETURNED,),
+        "The command was killed by a signal that toolrunner did not send.",
+    ),
     _row(Outcome.FAILED, (Code.LOST,), (True,), (Ended.LOST,), "The call was started; how it ended is not known."),
-    _row(Outcome.FAILED, (Code.KEEPER_LOST,), (True,), (Ended.LOST,), "The supervisor of the command was lost; how the command ended is not known."),
-    _row(Outcome.FAILED, (Code.HOOK_ERROR,), (True,), (Ended.RETURNED, Ended.RAISED, Ended.STOPPED), "The call ran, but a hook around it failed."),
+    _row(
+        Outcome.FAILED,
+        (Code.KEEPER_LOST,),
+        (True,),
+        (Ended.LOST,),
+        "The supervisor of the command was lost; how the command ended is not known.",
+    ),
+    _row(
+        Outcome.FAILED,
+        (Code.HOOK_ERROR,),
+        (True,),
+        (Ended.RETURNED, Ended.RAISED, Ended.STOPPED),
+        "The call ran, but a hook around it failed.",
+    ),
     _row(Outcome.FAILED, (Code.HOOK_ERROR,), (False,), (None,), f"A wrapper around the call failed. {_NEVER_STARTED}"),
-    _row(Outcome.ABORTED, (Code.ABORTED_BEFORE_DISPATCH,), (False,), (None,), f"The call was stopped before it started. {_NEVER_STARTED}"),
+    _row(
+        Outcome.ABORTED,
+        (Code.ABORTED_BEFORE_DISPATCH,),
+        (False,),
+        (None,),
+        f"The call was stopped before it started. {_NEVER_STARTED}",
+    ),
     _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.RETURNED,), "The call finished before it could be stopped."),
     _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.STOPPED,), "The call was stopped while it ran."),
     _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.LOST,), "The call was told to stop; how it ended is not known."),
     _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (None,), "The call was told to stop and is still running."),
-    _row(Outcome.TIMED_OUT, (Code.ABORTED_BEFORE_DISPATCH,), (False,), (None,), f"The deadline passed before the call started. {_NEVER_STARTED}"),
-    _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (Ended.RETURNED,), "The call ran over its time limit and finished before it could be stopped."),
+    _row(
+        Outcome.TIMED_OUT,
+        (Code.ABORTED_BEFORE_DISPATCH,),
+        (False,),
+        (None,),
+        f"The deadline passed before the call started. {_NEVER_STARTED}",
+    ),
+    _row(
+        Outcome.TIMED_OUT,
+        (Code.TIMED_OUT,),
+        (True,),
+        (Ended.RETURNED,),
+        "The call ran over its time limit and finished before it could be stopped.",
+    ),
     _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (Ended.STOPPED,), "The call ran over its time limit and was stopped."),
-    _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (Ended.LOST,), "The call ran over its time limit; how it ended is not known."),
+    _row(
+        Outcome.TIMED_OUT,
+        (Code.TIMED_OUT,),
+        (True,),
+        (Ended.LOST,),
+        "The call ran over its time limit; how it ended is not known.",
+    ),
     _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (None,), "The call ran over its time limit and is still running."),
     _row(Outcome.DENIED, (Code.DENIED,), (False,), (None,), f"The call was not allowed. {_NEVER_STARTED}"),
-    _row(Outcome.DENIED, (Code.GRANT_EXPIRED,), (False,), (None,), f"The approval no longer holds for this call. {_NEVER_STARTED}"),
+    _row(
+        Outcome.DENIED, (Code.GRANT_EXPIRED,), (False,), (None,), f"The approval no longer holds for this call. {_NEVER_STARTED}"
+    ),
     _row(Outcome.REJECTED, (Code.UNKNOWN_TOOL,), (False,), (None,), f"No tool has this name. {_NEVER_STARTED}"),
     _row(Outcome.REJECTED, (Code.INVALID_ARGUMENTS,), (False,), (None,), f"The arguments are not valid. {_NEVER_STARTED}"),
-    _row(Outcome.REJECTED, (Code.TOOL_CHANGED,), (False,), (None,), f"The tool was replaced after it was approved. {_NEVER_STARTED}"),
-    _row(Outcome.REJECTED, (Code.ENVIRONMENT_GONE,), (False,), (None,), f"The place it was approved to run in is gone. {_NEVER_STARTED}"),
+    _row(
+        Outcome.REJECTED,
+        (Code.TOOL_CHANGED,),
+        (False,),
+        (None,),
+        f"The tool was replaced after it was approved. {_NEVER_STARTED}",
+    ),
+    _row(
+        Outcome.REJECTED,
+        (Code.ENVIRONMENT_GONE,),
+        (False,),
+        (None,),
+        f"The place it was approved to run in is gone. {_NEVER_STARTED}",
+    ),
     _row(Outcome.REJECTED, (Code.SPAWN_REFUSED,), (False,), (None,), f"The command could not be started. {_NEVER_STARTED}"),
-    _row(Outcome.REJECTED, (Code.SANDBOX_UNAVAILABLE,), (False,), (None,), f"The sandbox it needs is not available. {_NEVER_STARTED}"),
-    _row(Outcome.REJECTED, (Code.IN_DOUBT,), (False,), (None,), "An earlier call with the same key may have taken effect. This one was not started."),
+    _row(
+        Outcome.REJECTED,
+        (Code.SANDBOX_UNAVAILABLE,),
+        (False,),
+        (None,),
+        f"The sandbox it needs is not available. {_NEVER_STARTED}",
+    ),
+    _row(
+        Outcome.REJECTED,
+        (Code.IN_DOUBT,),
+        (False,),
+        (None,),
+        "An earlier call with the same key may have taken effect. This one was not started.",
+    ),
     _row(Outcome.REJECTED, (Code.HOOK_ERROR,), (False,), (None,), f"A hook before the call failed. {_NEVER_STARTED}"),
 )
 
@@ -90,5 +158,9 @@ def illegal(outcome: Outcome, code: Code | None, started: bool, ended: Ended | N
 _ERRORS_AFTER_RETURN = frozenset({Code.TOOL_ERROR, Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL})
 
 _INDEX = {
-    (row.outcome, code, started, ended): row for row in ROWS for code in row.codes for started in row.started for ended in row.ended
+    (row.outcome, code, started, ended): row
+    for row in ROWS
+    for code in row.codes
+    for started in row.started
+    for ended in row.ended
 }

@@ -1,0 +1,39 @@
+"""toolrunner: the tool backend for AI agents that tells the truth about what happened when a call is stopped."""
+
+from toolrunner.abort import AbortController, AbortError, AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.errors import ToolError, ToolrunnerError
+from toolrunner.memory import MemoryJournal
+from toolrunner.pipeline.hooks import ask, block, cancel, replace
+from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
+from toolrunner.results import BatchResult, ToolResult
+from toolrunner.runner import Runner
+from toolrunner.tools import Command, Reply, ToolContext, Toolset, command_tool, shell, tool
+
+__all__ = [
+    "AbortController",
+    "AbortError",
+    "AbortSignal",
+    "ApprovalRequest",
+    "Approver",
+    "BatchResult",
+    "Command",
+    "Decision",
+    "MemoryJournal",
+    "Policy",
+    "Reply",
+    "Runner",
+    "ToolCall",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolrunnerError",
+    "Toolset",
+    "ask",
+    "block",
+    "cancel",
+    "command_tool",
+    "replace",
+    "shell",
+    "tool",
+]

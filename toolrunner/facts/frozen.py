@@ -1,0 +1,80 @@
+"""JSON values that nobody can change: arguments are read once, frozen, and handed to everybody as they are.
+
+Subclasses of dict and list rather than views, so that json, pydantic and tools see the plain types they know.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn, final
+
+from pydantic import JsonValue
+
+MAX_DEPTH = 200
+"""Deeper nesting is refused: it would end in RecursionError in somebody's JSON writer."""
+
+
+class FreezeError(ValueError):
+    """A value that cannot become JSON without loss. The message names the place and the type."""
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("these arguments are frozen; copy them to change them")
+
+
+@final
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses every change."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+
+
+@final
+class FrozenList(list[Any]):
+    """A list that refuses every change."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse  # type: ignore[assignment]
+    reverse = sort = _refuse  # type: ignore[assignment]
+
+
+def freeze(value: object, path: str = "arguments", depth: int = 0) -> JsonValue:
+    """A frozen copy of a JSON value. Raises `FreezeError` for anything that JSON cannot say exactly.
+
+    Tuples become lists; keys must be strings (JSON would turn others into strings silently); floats must be finite.
+    """
+    if depth > MAX_DEPTH:
+        raise FreezeError(f"{path} is nested deeper than {MAX_DEPTH} levels")
+    if value is None or isinstance(value, str | bool | int):
+        return _plain_scalar(value, path)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return float(value)
+        raise FreezeError(f"{path} is {value!r}; JSON has no such number")
+    if isinstance(value, Mapping):
+        return FrozenDict({_key(key, path): freeze(item, f"{path}.{key}", depth + 1) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return FrozenList([freeze(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)])
+    raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
+
+
+def _plain_scalar(value: str | bool | int | None, path: str) -> JsonValue:
+    # An enum member or another subclass would be written as its base and read back as something else.
+    if type(value) not in (str, bool, int, type(None)):
+        raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
+    if isinstance(value, str) and not value.isascii():
+        _refuse_lone_surrogates(value, path)
+    return value
+
+
+def _refuse_lone_surrogates(value: str, path: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise FreezeError(f"{path} holds a lone surrogate, which UTF-8 cannot say") from error
+
+
+def _key(key: object, path: str) -> str:
+    if type(key) is not str:
+        raise FreezeError(f"{path} has the key {key!r}; JSON keys are strings")
+    return key

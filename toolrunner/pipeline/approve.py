@@ -1,0 +1,101 @@
+"""Row 4: an ask and its answer. A grant is bound to exactly the call it was given for, and expires."""
+
+from toolrunner.facts import AbortReason, Source
+from toolrunner.facts.frozen import FreezeError, freeze
+from toolrunner.pipeline.environment import grant_key
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.policy import Answer, AnswerKind, ApprovalRequest
+from toolrunner.records import CallDecided, CallModified
+from toolrunner.results import Code, Error, ErrorKind, Outcome
+
+GRANT_SECONDS = 600.0
+"""How long an approval for one call holds until its moment of action: long enough for a queue, short enough to be remembered."""
+
+SESSION_GRANT_SECONDS = 8 * 3600.0
+"""How long a session grant holds: a working day."""
+
+NOT_COVERED = (
+    "The approval covers this call and its surroundings; it does not cover the contents of files that the command reads."
+)
+
+
+async def approve(state: ActiveCall, services: Services) -> bool:
+    """Have the call approved if anybody wanted that. True = the arguments were changed, so it is judged again from row 2."""
+    if state.ask_text is None or state.refuse_if_aborted():
+        return False
+    assert state.registration is not None
+    key = state.grant_key = grant_key(state.registration, state.arguments, state.environment)
+    if services.grants.valid(key):
+        state.grant = services.grants.allow(key, "once", GRANT_SECONDS)
+        services.emit(
+            CallDecided(run_id=state.run_id, decision="allow", by="session grant", text="approved earlier in this session")
+        )
+        return False
+    state.waiting_for_approval = True
+    state.decided.set()
+    state.moved()
+    try:
+        answer = await services.approvals.ask(_request(state, key.digest()), state.signal)
+    finally:
+        state.waiting_for_approval = False
+        state.moved()
+    return _take(state, services, answer)
+
+
+def _request(state: ActiveCall, digest: str) -> ApprovalRequest:
+    assert state.registration is not None
+    return ApprovalRequest(
+        run_id=state.run_id,
+        tool=state.name,
+        arguments=state.arguments,
+        digest=digest,
+        call_id=state.call.call_id,
+        text=f"{state.ask_text} {NOT_COVERED}",
+        annotations=state.registration.tool.annotations,
+    )
+
+
+def _take(state: ActiveCall, services: Services, answer: Answer) -> bool:
+    match answer.kind:
+        case AnswerKind.ALLOW:
+            return _allowed(state, services, answer)
+        case AnswerKind.ABORTED:
+            if not state.refuse_if_aborted():  # the desk saw an abort that this signal does not show: fail closed
+                _denied(state, ErrorKind.APPROVER_UNAVAILABLE, answer.text)
+        case AnswerKind.DENY:
+            _denied(state, ErrorKind.APPROVER, answer.text)
+        case AnswerKind.STOP:
+            _denied(state, ErrorKind.APPROVER, answer.text)
+            state.stop_batch(AbortReason(Source.APPROVER, answer.text))
+        case AnswerKind.TIMEOUT:
+            _denied(state, ErrorKind.APPROVAL_TIMEOUT, answer.text)
+        case AnswerKind.UNAVAILABLE:
+            _denied(state, ErrorKind.APPROVER_UNAVAILABLE, answer.text)
+    return False
+
+
+def _denied(state: ActiveCall, kind: ErrorKind, text: str) -> None:
+    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, text))
+
+
+def _allowed(state: ActiveCall, services: Services, answer: Answer) -> bool:
+    decision = answer.decision
+    assert decision is not None
+    assert state.grant_key is not None
+    # The approval may have taken long: an abort that came meanwhile wins over a late yes.
+    if state.refuse_if_aborted():
+        return False
+    if decision.arguments is not None:
+        try:
+            frozen = freeze(decision.arguments)
+        except FreezeError as error:
+            _denied(state, ErrorKind.APPROVER, f"the approver allowed other arguments, but {error}")
+            return False
+        if frozen != state.arguments:
+            state.modify(frozen, by="approver")
+            services.emit(CallModified(run_id=state.run_id, arguments=frozen, by="approver"))
+            return True
+    seconds = SESSION_GRANT_SECONDS if decision.for_ == "session" else GRANT_SECONDS
+    state.grant = services.grants.allow(state.grant_key, decision.for_, seconds)
+    return False

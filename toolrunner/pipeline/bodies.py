@@ -1,0 +1,167 @@
+"""In-process bodies: entering one at the moment of action, telling it to stop, and reading how it ended.
+
+An async body runs in the task that calls `run`, a sync body in a thread of the runner. Both enter through `gate`, which checks
+and marks the call as started in the same stretch without an await as the body's first step.
+"""
+
+import contextvars
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, final
+
+import anyio
+
+from toolrunner.abort import AbortError
+from toolrunner.errors import ToolError
+from toolrunner.facts import AbortReason, Source
+from toolrunner.loops import poster
+from toolrunner.pipeline.hooks import safe_text
+from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.threads import WorkerThreads
+from toolrunner.results import Code, Ended, Error, ErrorKind
+from toolrunner.tasks import OwnedTask, wait_through
+from toolrunner.tools import InvalidOutput
+
+Gate = Callable[[], bool]
+"""Asks, synchronously, whether the body may be entered, and marks the call as started if so."""
+
+Arguments = Callable[[], dict[str, Any]]
+"""Builds the keyword arguments of the body's function, once its signal is known."""
+
+
+class Body(ABC):
+    """One body of one attempt."""
+
+    @abstractmethod
+    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:
+        """Enter the body if `gate` lets it, and wait for its end, unconditionally. None = never entered."""
+
+    @abstractmethod
+    def deliver(self) -> None:
+        """Tell the running body to stop, once. Sync; called on the loop while `run` is under way."""
+
+    async def discard(self) -> None:
+        """Let go of what was made ready for a body that will not be entered."""
+
+
+@final
+class AsyncBody(Body):
+    """`await fn(...)` in the body's own task, told to stop by one cancel of that task."""
+
+    def __init__(self, state: ActiveCall, arguments: Arguments) -> None:
+        self._state = state
+        self._arguments = arguments
+        self._task: OwnedTask | None = None
+        self._told = False
+
+    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:
+        assert self._state.registration is not None
+        tool = self._state.registration.tool
+        kwargs = self._arguments()
+        if not gate():
+            return None
+        # No await from the gate to the first step of the body.
+        self._task = task
+        try:
+            returned = await tool.fn(**kwargs)
+        except BaseException as error:  # the body's own; whatever it raised is its end
+            if task.was_cancelled_from_outside(error, told=self._told):
+                # Nobody but the loop's own tear-down reaches this task.
+                self._state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+            return raised(self._state, error, self._told)
+        finally:
+            self._task = None
+            if self._told:
+                task.absorb()
+        return returned_end(self._state, returned, saw_abort=self._told or self._state.saw_abort)
+
+    def deliver(self) -> None:
+        if self._task is not None and not self._told:
+            # A shielded effect, or clean-up, holds the cancel back: a native cancel would go through its shield.
+            self._state.ledger.after_shields(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._told:
+            self._told = True
+            self._task.cancel()
+
+
+@final
+class ThreadBody(Body):
+    """`fn(...)` in a thread. It can only be told through `ctx.signal`."""
+
+    def __init__(self, state: ActiveCall, arguments: Arguments, threads: WorkerThreads) -> None:
+        self._state = state
+        self._arguments = arguments
+        self._threads = threads
+
+    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:
+        box: list[BodyEnd | BaseException | None] = []
+        done = anyio.Event()
+        kwargs = self._arguments()
+        context = contextvars.copy_context()  # the body's own, in a copy: one Context can be entered by one thread at a time
+        self._threads.start(lambda: box.append(context.run(self._call, gate, kwargs)), poster(), done.set)
+        await wait_through(done)
+        end = box[0]
+        # Told apart here and not in the thread, which has no loop to say what a cancellation is.
+        return raised(self._state, end, self._state.saw_abort) if isinstance(end, BaseException) else end
+
+    def _call(self, gate: Gate, kwargs: dict[str, Any]) -> BodyEnd | BaseException | None:
+        assert self._state.registration is not None
+        if not gate():
+            return None
+        try:
+            returned = self._state.registration.tool.fn(**kwargs)
+        except BaseException as error:  # the body's own; whatever it raised is its end
+            return error
+        return returned_end(self._state, returned, saw_abort=self._state.saw_abort)
+
+    def deliver(self) -> None:
+        """Nothing more to do: the merged signal is what the body reads."""
+
+
+def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> BodyEnd:
+    """The end of a body that returned: its reply, if that is valid."""
+    assert state.registration is not None
+    if inspect.iscoroutine(returned):
+        returned.close()
+        returned = NotImplemented  # a coroutine nobody awaited is not an answer; dump says so
+    try:
+        reply = state.registration.tool.dump(returned)
+    except InvalidOutput as error:
+        return BodyEnd(
+            Ended.RETURNED, error=Error(ErrorKind.INVALID_OUTPUT, error.message), code=Code.INVALID_OUTPUT, saw_abort=saw_abort
+        )
+    code = Code.TOOL_ERROR if reply.error is not None else None
+    return BodyEnd(Ended.RETURNED, reply, reply.error, code, saw_abort=saw_abort)
+
+
+def raised(state: ActiveCall, error: BaseException, saw_abort: bool) -> BodyEnd:
+    """The end of a body that raised: stopped if it ended by the stop it was told of, else its own error."""
+    reason = state.body_signal.reason
+    if reason is not None and is_stop(error, reason):
+        return BodyEnd(Ended.STOPPED, saw_abort=True)
+    fatal = error if isinstance(error, KeyboardInterrupt | SystemExit) else None
+    return BodyEnd(Ended.RAISED, error=error_fact(error), code=Code.TOOL_ERROR, saw_abort=saw_abort, fatal=fatal)
+
+
+def is_stop(error: BaseException, reason: AbortReason) -> bool:
+    """Whether an exception is just the stop coming back: a cancellation, `AbortError`, the bare reason, or a group of these."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_stop(inner, reason) for inner in error.exceptions)
+    if isinstance(error, AbortError | anyio.get_cancelled_exc_class()):
+        return True
+    # A body that throws the raw reason on, wrapped in nothing but the plainest exception there is.
+    return type(error) is Exception and error.args in ((reason,), (reason.text,), (None,), ())
+
+
+def error_fact(error: BaseException) -> Error:
+    """What a body raised, as a fact. A `ToolError` speaks for itself; anything else is told with its type."""
+    if isinstance(error, ToolError):
+        return Error(error.kind, error.message)
+    text = safe_text(error)
+    if isinstance(error, BaseExceptionGroup):
+        inner = "; ".join(error_fact(one).message for one in error.exceptions)
+        text = f"{error.message}: {inner}"
+    return Error(ErrorKind.EXCEPTION, f"{type(error).__name__}: {text}" if text else type(error).__name__)

@@ -1,0 +1,84 @@
+"""What one body may ask of its runner: the pipeline's side of ToolContext. No state of its own; everything is the call's."""
+
+import logging
+import threading
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, final
+
+from pydantic import JsonValue
+
+from toolrunner.effects import EffectScope
+from toolrunner.facts.frozen import freeze
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.records import Output, Progress, Record
+from toolrunner.results import ToolResult
+from toolrunner.tools import ToolContext
+
+_logger = logging.getLogger("toolrunner")
+
+
+@final
+class BodyServices:
+    """Implements `ContextServices` for one call. Usable from the body's own thread where the protocol says so."""
+
+    def __init__(self, state: ActiveCall, services: Services) -> None:
+        self._state = state
+        self._services = services
+
+    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:  # noqa: FBT001 - the protocol's form
+        """An effect of the body."""
+        return self._state.ledger.declare(kind, target, shield=shield)
+
+    def run(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[ToolResult]:
+        """A child call: this call's merged signal, its locks, and it does not end before its child."""
+        return self._services.run_child(self._state, name, arguments)
+
+    def output(self, text: str) -> None:
+        """Show a chunk to observers."""
+        self._transient(Output(run_id=self._state.run_id, stream="output", text=str(text)))
+
+    def progress(self, message: str, done: float | None, total: float | None) -> None:
+        """Show how far the body is."""
+        self._transient(Progress(run_id=self._state.run_id, message=message, done=done, total=total))
+
+    def follow_up(self, value: JsonValue) -> None:
+        """Keep a value for the result. Raises `FreezeError` for what JSON cannot say."""
+        self._state.follow_up.append(freeze(value, "follow_up"))
+
+    def cleanup(self) -> AbstractContextManager[object]:
+        """Hold cancels back for the block."""
+        return self._state.ledger.hold()
+
+    def process_output(self, stream: str, data: bytes) -> None:
+        """Show a chunk of a command's output."""
+        kind = "stderr" if stream == "stderr" else "stdout"
+        self._services.emit(Output(run_id=self._state.run_id, stream=kind, text=data.decode(errors="replace")))
+
+    def _transient(self, record: Record) -> None:
+        if threading.get_ident() == self._services.loop_thread:
+            self._services.emit(record)
+            return
+        try:
+            self._services.post(lambda: self._services.emit(record))
+        except RuntimeError:  # the loop is gone, and with it everybody who could have looked
+            _logger.debug("output of %s came after its loop had closed", self._state.name)
+
+
+def body_arguments(state: ActiveCall, services: BodyServices) -> dict[str, Any]:
+    """Keyword arguments for the body's function, its context among them. A fresh mapping for each attempt."""
+    assert state.registration is not None
+    tool = state.registration.tool
+    kwargs = dict(state.kwargs)
+    if tool.takes_context is not None:
+        kwargs[tool.takes_context] = ToolContext(
+            signal=state.shown_signal,
+            deps=state.deps,
+            call=state.call,
+            run_id=state.run_id,
+            attempt=state.attempts,
+            kind=tool.kind,
+            services=services,
+        )
+    return kwargs

@@ -1,0 +1,74 @@
+"""The surroundings of a call that an approval covers and that must still be there at the moment of action.
+
+No state. For a command: its working directory, the program it resolves to, and the names and digests of its environment.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from typing import final
+
+from pydantic import JsonValue
+
+from toolrunner.facts import GrantKey
+from toolrunner.tools import Command, Registration
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """Where a call would run. `cwd_identity` is (st_dev, st_ino) of the directory, None when it was not there."""
+
+    cwd: str = ""
+    cwd_identity: tuple[int, int] | None = None
+    argv0: str = ""
+    env: tuple[tuple[str, str], ...] = field(default=())
+
+    def gone(self) -> str | None:
+        """Why the call can no longer run where it was meant to, or None. One stat, so it may be asked in a stretch without await."""
+        if not self.cwd:
+            return None
+        now = _identity(self.cwd)
+        if now is None:
+            return f"the working directory {self.cwd!r} is gone"
+        if now != self.cwd_identity:
+            return f"the working directory {self.cwd!r} is another one than before"
+        return None
+
+
+def environment_of(command: Command | None) -> Environment:
+    """The surroundings of a command as they are now; nothing for a body in this process."""
+    if command is None:
+        return Environment()
+    cwd = os.path.realpath(command.cwd if command.cwd is not None else os.curdir)
+    path = command.env.get("PATH", os.environ.get("PATH"))
+    program = command.argv[0]
+    resolved = shutil.which(program, path=path) if os.sep not in program else os.path.join(cwd, program)
+    env = tuple(
+        sorted(
+            (name, "" if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()) for name, value in command.env.items()
+        )
+    )
+    return Environment(cwd, _identity(cwd), resolved or program, env)
+
+
+def grant_key(registration: Registration, arguments: JsonValue, environment: Environment) -> GrantKey:
+    """What an approval of this call covers, as plain strings."""
+    return GrantKey(
+        tool=registration.tool.name,
+        registration=str(registration.id),
+        arguments=json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False),
+        cwd=f"{environment.cwd} {environment.cwd_identity}" if environment.cwd else "",
+        env=environment.env,
+        argv0=environment.argv0,
+    )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return (facts.st_dev, facts.st_ino) if os.path.isdir(path) else None

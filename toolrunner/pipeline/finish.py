@@ -1,0 +1,178 @@
+"""Rows 10 to 12: checks after the body, post-execute hooks in model order, and the result, published once.
+
+Nothing here holds a slot or a lock, so nothing here delays another call's start. Hooks may change what the model reads; the
+facts, effects above all, are put in after them.
+"""
+
+from dataclasses import replace
+from typing import Protocol
+
+from toolrunner.facts import AbortReason, Content, Json, StillRunning, StopPhase, Text
+from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
+from toolrunner.pipeline.outcome import effects_of, verdict_of
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.records import CallSettled
+from toolrunner.results import Error, ErrorKind, Outcome, ToolResult, retry_answer
+from toolrunner.tools import Reply
+
+
+class Turn(Protocol):
+    """A call's place in the model's order, for what is observed in that order."""
+
+    async def wait(self) -> None:
+        """Wait until every earlier call of the batch has settled."""
+
+
+async def finish(state: ActiveCall, services: Services, turn: Turn | None = None) -> ToolResult:
+    """Settle a call that is over, or was refused. Exactly one result comes out, whatever hooks do."""
+    check_after(state)
+    if turn is not None:
+        await turn.wait()
+    check_after(state)
+    if _is_shown_to_post_hooks(state):
+        for hook in services.hooks.post:
+            await _ask_post_hook(state, services, hook)
+            check_after(state)
+    return publish(state, services)
+
+
+def publish(state: ActiveCall, services: Services) -> ToolResult:
+    """Row 12, synchronously: the result is built, journalled and handed out. The first result of a call is its only one."""
+    if state.result is None:
+        state.result = provisional(state)
+        services.emit(CallSettled(run_id=state.run_id, result=state.result))
+        if state.claimed_key is not None:
+            services.keys.finish(state.claimed_key, state.result)
+        state.settled.set()
+    return state.result
+
+
+def check_after(state: ActiveCall) -> None:
+    """Row 10: an abort that came after the body turns a success into an abort, and takes nothing away. Drains are not seen here."""
+    reason: AbortReason | None = state.signal.immediate().reason
+    if reason is None or state.refusal is not None:
+        return
+    if not state.started:
+        state.refuse_because(reason)  # a wrapper had answered in the body's place
+        return
+    state.stop.request(reason, StopPhase.FINISHING)
+    state.cause = state.cause or reason
+
+
+def _is_shown_to_post_hooks(state: ActiveCall) -> bool:
+    """Post hooks see calls that ran, that a wrapper answered or broke, and denials; not what was wrong or stopped before that."""
+    if state.refusal is None:
+        return state.replay is None
+    return state.refusal.outcome in (Outcome.DENIED, Outcome.FAILED)
+
+
+async def _ask_post_hook(state: ActiveCall, services: Services, hook: PostHook) -> None:
+    result = provisional(state)
+    signal = state.signal
+    try:
+        verdict = await run_hook(
+            services.root, state.context, hook, lambda: hook(state.call, result, signal), services.limits.hook_timeout
+        )
+    except HookFailed as failed:
+        state.post_error = state.post_error or failed.error
+        return
+    match verdict:
+        case None:
+            pass
+        case Replace(content=content, follow_up=follow_up):
+            state.wrapped = Reply(result.value, content, (*result.follow_up, *follow_up), result.error)
+        case Block(text=text):
+            state.wrapped = Reply(None, (Text(text),), result.follow_up, result.error)
+            state.post_error = state.post_error or Error(ErrorKind.HOOK, text)
+        case _:
+            text = f"hook {hook_name(hook)!r} answered with a {type(verdict).__name__}; expected None, replace() or block()"
+            state.post_error = state.post_error or Error(ErrorKind.HOOK, text)
+
+
+def body_result(state: ActiveCall) -> ToolResult:
+    """The result as the body left it, before wrappers and hooks had their say: what `call/ended` keeps."""
+    return _assemble(
+        state, state.end.reply if state.end is not None else Reply(), state.end.error if state.end is not None else None
+    )
+
+
+def provisional(state: ActiveCall) -> ToolResult:
+    """The result as it stands now. Building it changes nothing, so it may be built as often as somebody wants to look."""
+    if state.replay is not None:
+        return _replayed(state, state.replay)
+    end_error = state.end.error if state.end is not None else None
+    refused = state.refusal.error if state.refusal is not None else None
+    error = state.post_error or state.wrapper_error or refused or end_error
+    reply = state.wrapped or (state.end.reply if state.end is not None else Reply())
+    return _assemble(state, reply, error)
+
+
+def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResult:
+    judged = verdict_of(state)
+    effects = effects_of(state)
+    end = state.end
+    tool = state.registration.tool if state.registration is not None else None
+    started = state.started
+    # Facts that wrappers and hooks cannot touch are read from the body's end here, after them.
+    return ToolResult(
+        run_id=state.run_id,
+        name=state.name,
+        outcome=judged.outcome,
+        code=judged.code,
+        started=started,
+        ended=end.ended if end is not None and started else None,
+        effects=effects,
+        call_id=state.call.call_id,
+        kind=state.call.kind,
+        provider_meta=state.call.provider_meta,
+        arguments=state.arguments,
+        modified_by=state.modified_by,
+        parent_run_id=state.parent.run_id if state.parent is not None else None,
+        value=reply.value,
+        content=_content(reply, error),
+        follow_up=tuple(reply.follow_up) if reply is state.wrapped else (*state.follow_up, *reply.follow_up),
+        error=error,
+        attempts=state.attempts if started else 0,
+        replayed=state.about_run_id is not None,
+        about_run_id=state.about_run_id,
+        retry=retry_answer(
+            judged.outcome, judged.code, started, effects,
+            idempotent=tool is not None and tool.annotations.idempotent, error_kind=error.kind if error is not None else None,
+        ),
+        stop=state.stop.facts(),
+        process=end.process if end is not None else None,
+        still_running=_still_running(state),
+        enforced=("kill_tree",) if end is not None and end.process is not None and end.still_running == () else (),
+        missing=end.missing if end is not None else (),
+        notes=tuple(state.notes),
+    )  # fmt: skip
+
+
+def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:
+    listed = state.left_running if state.end is None else state.children_running
+    if state.end is None:
+        return listed
+    if state.end.still_running is None:
+        return listed or None
+    return (*state.end.still_running, *listed)
+
+
+def _content(reply: Reply, error: Error | None) -> tuple[Content, ...]:
+    if reply.content or reply.value is None or error is not None:
+        return tuple(reply.content)
+    return (Json(reply.value),)
+
+
+def _replayed(state: ActiveCall, earlier: ToolResult) -> ToolResult:
+    """The recorded result of the call that had the same key: its facts, this call's names."""
+    return replace(
+        earlier,
+        run_id=state.run_id,
+        call_id=state.call.call_id,
+        kind=state.call.kind,
+        provider_meta=state.call.provider_meta,
+        replayed=True,
+        about_run_id=earlier.about_run_id or earlier.run_id,
+        notes=tuple(state.notes),
+    )

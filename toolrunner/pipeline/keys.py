@@ -1,0 +1,67 @@
+"""The idempotency check between preparation and action: a key is taken, waited for, replayed, or answered with IN_DOUBT."""
+
+import anyio
+
+from toolrunner.abort import AbortSignal
+from toolrunner.pipeline.idempotency import Entry, KeyState, arguments_digest
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.results import Code, Error, ErrorKind, Outcome
+
+
+async def take_key(state: ActiveCall, services: Services) -> bool:
+    """Take the call's key, if it has one. False = the call is answered without being started: replayed, in doubt or refused."""
+    found = _key_of(state, services)
+    if found is None:
+        return True
+    key, seconds = found
+    digest = arguments_digest(state.name, state.arguments)
+    while True:
+        entry = services.keys.claim(key, digest, state.run_id, seconds)
+        if entry is None:
+            state.claimed_key = key
+            return True
+        if entry.digest != digest:
+            text = f"idempotency key {key!r} was used with another tool or other arguments in this session"
+            state.refuse(Outcome.REJECTED, Code.INVALID_ARGUMENTS, Error(ErrorKind.INVALID_ARGUMENTS, text))
+            return False
+        if entry.state is not KeyState.RUNNING:
+            _answer(state, entry)
+            return False
+        if not await _wait_for(entry, state.signal):
+            state.refuse_if_aborted()
+            return False
+
+
+def _key_of(state: ActiveCall, services: Services) -> tuple[str, float | None] | None:
+    assert state.registration is not None
+    if state.call.idempotency_key is not None:
+        return f"key:{state.call.idempotency_key}", None
+    by_arguments = state.registration.tool.dedupe_by_arguments
+    if by_arguments is False and not services.limits.dedupe_by_arguments:
+        return None
+    seconds = None if isinstance(by_arguments, bool) else float(by_arguments)
+    return f"arguments:{state.registration.tool.version}:{arguments_digest(state.name, state.arguments)}", seconds
+
+
+def _answer(state: ActiveCall, entry: Entry) -> None:
+    state.about_run_id = entry.run_id
+    if entry.state is KeyState.COMPLETED and entry.result is not None:
+        state.replay = entry.result
+        return
+    text = f"call {entry.run_id} with the same key was started and may have taken effect; check before it is made again"
+    state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(Code.IN_DOUBT, text))
+
+
+async def _wait_for(entry: Entry, signal: AbortSignal) -> bool:
+    """Wait until the call that has the key settled; False if the abort came first."""
+    woken = anyio.Event()
+    unsubscribe = signal.on_abort(woken.set)
+    entry.waiters.append(woken)
+    try:
+        if entry.state is KeyState.RUNNING and not entry.freed:
+            await woken.wait()
+    finally:
+        unsubscribe()
+        entry.waiters.remove(woken)
+    return entry.state is not KeyState.RUNNING or entry.freed

@@ -1,0 +1,147 @@
+"""LeaseDesk: gives a call everything it needs to run at once: resource locks, a thread or process place, its tool's own limit.
+
+All or nothing, in order of asking: a call that waits holds nothing, so two calls cannot wait for each other. State: the leases
+out and the queue, changed by `ask` and `Lease.release` only, synchronously. Nothing here waits for anything but a lease.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+
+import anyio
+
+from toolrunner.abort import AbortSignal
+from toolrunner.tools import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One place in a counted pool: "threads", "processes" or "tool:NAME"; `limit` is how many there are."""
+
+    pool: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one call must hold while its body runs."""
+
+    resources: tuple[Resource, ...] = ()
+    places: tuple[Place, ...] = ()
+
+
+@final
+class Lease:
+    """What one call holds. Given back once, by whoever sees its body's end."""
+
+    __slots__ = ("_desk", "needs", "parent", "released")
+
+    def __init__(self, desk: "LeaseDesk", needs: Needs, parent: "Lease | None") -> None:
+        self._desk = desk
+        self.needs = needs
+        self.parent = parent
+        self.released = False
+
+    def release(self) -> None:
+        """Give everything back; calling it again does nothing."""
+        if not self.released:
+            self.released = True
+            self._desk._give_back(self)
+
+    def held_above(self) -> "set[Lease]":
+        """The leases of the calls in whose bodies this one was made."""
+        above: set[Lease] = set()
+        lease = self.parent
+        while lease is not None:
+            above.add(lease)
+            lease = lease.parent
+        return above
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    lease: Lease
+    granted: anyio.Event
+
+
+@final
+class LeaseDesk:
+    """Hands out leases. One per runner."""
+
+    __slots__ = ("_out", "_queue", "_used")
+
+    def __init__(self) -> None:
+        self._out: dict[Lease, None] = {}
+        self._queue: list[_Waiting] = []
+        self._used: Counter[str] = Counter()
+
+    async def ask(self, needs: Needs, signal: AbortSignal, parent: Lease | None = None) -> Lease | None:
+        """Wait for everything in `needs`; None if `signal` is aborted first (nothing is held then).
+
+        A child needs no place that a call above it holds, and is not kept out by the locks of those: else a parent that waits
+        for its child would wait for itself.
+        """
+        lease = Lease(self, self._without_what_is_held_above(needs, parent), parent)
+        waiting = _Waiting(lease, anyio.Event())
+        self._queue.append(waiting)
+        self._grant()
+        if lease in self._out:
+            return lease
+        unsubscribe = signal.on_abort(waiting.granted.set)
+        try:
+            await waiting.granted.wait()
+        finally:
+            unsubscribe()
+            if lease not in self._out:
+                self._queue.remove(waiting)
+                self._grant()
+        return lease if lease in self._out else None
+
+    @property
+    def held(self) -> int:
+        """How many leases are out."""
+        return len(self._out)
+
+    @staticmethod
+    def _without_what_is_held_above(needs: Needs, parent: Lease | None) -> Needs:
+        held: set[str] = set()
+        above = parent
+        while above is not None:
+            held.update(place.pool for place in above.needs.places)
+            above = above.parent
+        return Needs(needs.resources, tuple(place for place in needs.places if place.pool not in held)) if held else needs
+
+    def _give_back(self, lease: Lease) -> None:
+        del self._out[lease]
+        self._used.subtract(place.pool for place in lease.needs.places)
+        self._grant()
+
+    def _grant(self) -> None:
+        """Grant, in order, all that fits. A waiting call keeps later ones from overtaking it on what it waits for."""
+        blocked_pools: set[str] = set()
+        blocked: list[Lease] = []
+        for waiting in tuple(self._queue):
+            lease = waiting.lease
+            full = [p.pool for p in lease.needs.places if self._used[p.pool] >= p.limit or p.pool in blocked_pools]
+            above = lease.held_above()
+            if full or self._conflicts(lease, above, (*self._out, *blocked)):
+                blocked_pools.update(full)
+                blocked.append(lease)
+                continue
+            self._queue.remove(waiting)
+            self._out[lease] = None
+            self._used.update(place.pool for place in lease.needs.places)
+            waiting.granted.set()
+
+    @staticmethod
+    def _conflicts(lease: Lease, above: set[Lease], others: Iterable[Lease]) -> bool:
+        if not lease.needs.resources:
+            return False
+        return any(
+            mine.key == theirs.key and "write" in (mine.mode, theirs.mode)
+            for other in others
+            if other not in above
+            for theirs in other.needs.resources
+            for mine in lease.needs.resources
+        )

@@ -1,0 +1,190 @@
+"""Row 9: one started body until it is over. It is awaited unconditionally; stops are delivered, and told while they last.
+
+State: one LiveBody per attempt, changed in its own task and by callbacks on the same loop. When the body ends, in this order: its
+clock stops, its children end, the scan is made, `call/ended` is durable, and only then locks and places are given back.
+"""
+
+import contextvars
+from collections.abc import Callable
+from datetime import datetime
+from typing import final
+
+import anyio
+
+from toolrunner.abort import AbortSignal
+from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind, StopPhase
+from toolrunner.loops import call_later
+from toolrunner.pipeline.bodies import Body
+from toolrunner.pipeline.deadlines import Deadline
+from toolrunner.pipeline.finish import body_result
+from toolrunner.pipeline.retry import will_retry
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.watching import end_watch
+from toolrunner.records import CallEnded, CallStopDelivered, CallStopRequested, StillRunningReport, now
+from toolrunner.tasks import OwnedTask, wait_through
+
+REPORT_AFTER = 0.5
+"""Seconds after a stop was delivered until the first report that the body still runs; a person begins to wonder about then."""
+
+REPORT_AT_MOST = 10.0
+"""Seconds between two such reports at the most; the pauses double up to here."""
+
+
+_INSIDE: contextvars.ContextVar[tuple[Services, ...]] = contextvars.ContextVar("toolrunner_inside", default=())
+"""The runners in one of whose bodies the current code runs, outermost first."""
+
+
+def inside_body_of(services: Services) -> bool:
+    """Whether the current code runs in a body of this runner."""
+    return any(one is services for one in _INSIDE.get())
+
+
+def body_context(state: ActiveCall, services: Services) -> contextvars.Context:
+    """The submitter's context variables, for one body."""
+    context = state.context.copy()
+    context.run(lambda: _INSIDE.set((*_INSIDE.get(), services)))
+    return context
+
+
+@final
+class LiveBody:
+    """One body in its own task."""
+
+    def __init__(
+        self,
+        state: ActiveCall,
+        services: Services,
+        body: Body,
+        signal: AbortSignal,
+        allowed: Callable[[AbortSignal], bool],
+        give_back: Callable[[], None],
+    ) -> None:
+        self._state = state
+        self._services = services
+        self._body = body
+        self._allowed = allowed
+        self._give_back = give_back
+        self._signal = signal
+        self._deadline: Deadline | None = None
+        self._task: OwnedTask | None = None
+        self._timers: list[Callable[[], None]] = []
+        self._since: datetime | None = None
+        self._entered = False
+
+    async def run(self) -> None:
+        """Start the body's task and wait: for its end, or until the call is published early."""
+        state = self._state
+        state.published_early = anyio.Event()
+        state.lives = True
+        self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
+        await wait_through(state.published_early, self._torn_down)
+
+    async def _live(self) -> None:
+        try:
+            await self._enter_and_end()
+        finally:
+            self._state.lives = False
+            self._state.published_early.set()
+
+    async def _enter_and_end(self) -> None:
+        state = self._state
+        assert self._task is not None
+        self._start_clock()
+        unsubscribe = state.body_signal.on_abort(self._deliver)
+        try:
+            end = await self._body.run(self._gate, self._task)
+        finally:
+            unsubscribe()
+            for take_back in self._timers:
+                take_back()
+            if self._deadline is not None:
+                self._deadline.cancel()
+        with anyio.CancelScope(shield=True):
+            if end is None:
+                await end_watch(state, self._services)
+                return
+            # What had asked it to stop when it ended: the first check of row 10.
+            state.cause = state.body_signal.reason
+            if state.cause is not None:
+                state.stop.request(state.cause, StopPhase.RUNNING)
+            if state.stop.reason is not None:
+                state.stop.ended_at = now()
+            for child in tuple(state.children):
+                await wait_through(child.settled)
+            state.scan = await end_watch(state, self._services)
+            state.end = end
+            await self._record_end()
+        if not will_retry(state):
+            self._give_back()
+
+    def _gate(self) -> bool:
+        self._entered = self._allowed(self._signal)
+        return self._entered
+
+    def _start_clock(self) -> None:
+        """The body's own clock and its merged signal. A command's clock is its keeper's: a starved loop must not stop it."""
+        state = self._state
+        signals = [self._signal]
+        assert state.registration is not None
+        seconds = state.call.timeout if state.call.timeout is not None else state.registration.tool.timeout
+        if seconds is not None and state.command is None:
+            self._deadline = Deadline(seconds, "the time limit")
+            signals.append(self._deadline.signal)
+        state.body_signal = AbortSignal.any(*signals)
+        state.shown_signal = AbortSignal.any(state.body_signal)
+
+    def _deliver(self) -> None:
+        """The abort reached the running body. First the trace, then the body is told."""
+        state = self._state
+        reason = state.body_signal.reason
+        if reason is None or not self._entered:
+            return
+        if state.stop.request(reason, StopPhase.RUNNING):
+            self._services.emit(
+                CallStopRequested(run_id=state.run_id, source=reason.source, reason=reason.text, phase=StopPhase.RUNNING)
+            )
+        self._body.deliver()
+        state.stop.delivered_at = now()
+        self._services.emit(CallStopDelivered(run_id=state.run_id))
+        self._since = state.stop.delivered_at
+        self._report_later(REPORT_AFTER, REPORT_AFTER)
+        if self._services.limits.settle_timeout is not None and state.command is None:
+            self._timers.append(call_later(self._services.limits.settle_timeout, self._publish_early))
+
+    def _report_later(self, seconds: float, waited: float) -> None:
+        def report() -> None:
+            self._services.emit(StillRunningReport(run_id=self._state.run_id, what=(self.still_running(),), waited=waited))
+            pause = min(seconds * 2, REPORT_AT_MOST)
+            self._report_later(pause, waited + pause)
+
+        self._timers.append(call_later(seconds, report))
+
+    def still_running(self) -> StillRunning:
+        """The body, as a result or report lists it."""
+        kind = StillRunningKind.PROCESS if self._state.command is not None else StillRunningKind.BODY
+        return StillRunning(what=self._state.name, kind=kind, since=self._since)
+
+    def _publish_early(self) -> None:
+        self._state.left_running = (self.still_running(),)
+        self._state.published_early.set()
+
+    def _torn_down(self) -> None:
+        """The loop is being torn down around us: every body is told, by the loop itself or by this abort."""
+        self._state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+
+    async def _record_end(self) -> None:
+        result = body_result(self._state)
+        pending = self._services.emit(
+            CallEnded(
+                run_id=result.run_id,
+                outcome=result.outcome,
+                code=result.code,
+                ended=result.ended,
+                started=result.started,
+                value=result.value,
+                result=result,
+            )
+        )
+        if pending is not None:
+            await pending

@@ -1,0 +1,206 @@
+"""Rows 0 to 5: everything that is settled about a call before anything of it may run.
+
+Each function is one row; each wait is followed by the check of the caller's signal. What closes the way is written to
+`state.refusal`; a denial or an error that came first stays what it is. Nothing here starts a body.
+"""
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+
+from toolrunner.facts import AbortReason, Note, NoteKind, Source
+from toolrunner.facts.frozen import FreezeError, freeze
+from toolrunner.pipeline.approve import approve
+from toolrunner.pipeline.deadlines import is_duration
+from toolrunner.pipeline.environment import environment_of
+from toolrunner.pipeline.hooks import Ask, Cancel, HookFailed, PreHook, hook_error, hook_name, run_hook
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.policy import Decision
+from toolrunner.records import CallDecided, CallRecorded
+from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.tools import BodyKind, InvalidArguments
+
+MAX_MODIFICATIONS = 3
+"""How often an approver may allow other arguments than those it was asked about; more would be a conversation, not an approval."""
+
+
+def record(state: ActiveCall, services: Services) -> None:
+    """Row 0: read the arguments once, freeze them, and accept the call. From here on it gets exactly one result."""
+    try:
+        state.arguments = freeze(_as_mapping(state.call.arguments))
+        state.call = replace(state.call, arguments=state.arguments)
+    except FreezeError as error:
+        state.problem = str(error)
+        # Arguments that cannot be said as JSON are not repeated anywhere; raw text can, and helps whoever wrote it.
+        state.arguments = state.call.arguments if isinstance(state.call.arguments, str) else None
+        state.call = replace(state.call, arguments=state.call.arguments if isinstance(state.call.arguments, str) else {})
+        _refuse_arguments(state, state.problem)
+    services.emit(
+        CallRecorded(
+            run_id=state.run_id,
+            name=state.name,
+            arguments=state.arguments,
+            call_id=state.call.call_id,
+            parent_run_id=state.parent.run_id if state.parent else None,
+            idempotency_key=state.call.idempotency_key,
+            problem=state.problem,
+        )
+    )
+
+
+def _as_mapping(arguments: object) -> object:
+    if not isinstance(arguments, str):
+        if isinstance(arguments, Mapping):
+            return arguments
+        raise FreezeError(f"arguments are a {type(arguments).__name__}; expected an object")
+    try:
+        parsed = json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise FreezeError(f"arguments are not JSON: {error}") from error
+    if not isinstance(parsed, dict):
+        raise FreezeError(f"arguments are a JSON {type(parsed).__name__}; expected an object")
+    return parsed
+
+
+async def prepare(state: ActiveCall, services: Services) -> None:
+    """Rows 1 to 5. Afterwards `state.refusal` is set, or the call may go on to act."""
+    if state.refusal is not None:
+        return
+    if state.refuse_if_aborted():
+        state.notes.append(Note(NoteKind.ABORTED_AT_ENTRY, "The stop had been asked for before the call was made."))
+        return
+    for _ in range(MAX_MODIFICATIONS + 1):
+        look_up(state, services)
+        if state.refusal is None:
+            await decide(state, services)
+        if state.refusal is not None or not await approve(state, services):
+            break
+    else:
+        text = f"the approver changed the arguments more than {MAX_MODIFICATIONS} times"
+        state.refuse(Outcome.DENIED, Code.DENIED, Error(ErrorKind.APPROVER, text))
+    if state.refusal is None:
+        ask_guards(state, services)
+    state.decided.set()
+
+
+def look_up(state: ActiveCall, services: Services) -> None:
+    """Row 2: find the tool and let it validate the arguments; a command tool says here what it would start."""
+    registration = services.catalogue.find(state.name)
+    state.registration = registration
+    if registration is None:
+        known = difflib.get_close_matches(state.name, [one.tool.name for one in services.catalogue], n=1)
+        hint = f"; did you mean {known[0]!r}?" if known else ""
+        state.refuse(
+            Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(Code.UNKNOWN_TOOL, f"there is no tool named {state.name!r}{hint}")
+        )
+        return
+    if state.call.timeout is not None and not is_duration(state.call.timeout):
+        _refuse_arguments(state, f"timeout is {state.call.timeout!r}; expected a finite number of seconds above 0")
+        return
+    tool = registration.tool
+    try:
+        assert isinstance(state.arguments, Mapping)
+        state.kwargs = tool.parse(state.arguments)
+        state.resources = tool.locks(state.kwargs)
+        state.command = tool.command(state.kwargs) if tool.kind is BodyKind.COMMAND else None
+    except InvalidArguments as error:
+        _refuse_arguments(state, error.message)
+        return
+    state.environment = environment_of(state.command)
+
+
+def _refuse_arguments(state: ActiveCall, message: str) -> None:
+    state.refuse(Outcome.REJECTED, Code.INVALID_ARGUMENTS, Error(ErrorKind.INVALID_ARGUMENTS, message))
+
+
+async def decide(state: ActiveCall, services: Services) -> None:
+    """Row 3: policy, then the pre-execute hooks in order. The strictest answer wins: deny, then ask, then allow."""
+    assert state.registration is not None
+    state.ask_text = None
+    if services.policy is None:
+        _decided(state, services, "allow", "no policy", "no policy was given, so every tool is allowed")
+    else:
+        try:
+            judgement = services.policy.decide(state.name, state.registration.tool.annotations, state.arguments)
+        except Exception as error:  # noqa: BLE001 - a policy that cannot decide must not let anything through
+            _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {error}")
+            return
+        if judgement.decision == "deny":
+            _deny(state, services, judgement.by, ErrorKind.POLICY, judgement.text or f"denied by {judgement.by}")
+            return
+        _decided(state, services, judgement.decision, judgement.by, judgement.text)
+        if judgement.decision == "ask":
+            state.ask_text = judgement.text or f"{judgement.by} asks for approval of {state.name}"
+    for hook in services.hooks.pre:
+        await _ask_hook(state, services, hook)
+        if state.refuse_if_aborted():
+            return
+
+
+async def _ask_hook(state: ActiveCall, services: Services, hook: PreHook) -> None:
+    by = f"hook:{hook_name(hook)}"
+    try:
+        verdict = await run_hook(
+            services.root, state.context, hook, lambda: hook(state.call, state.signal), services.limits.hook_timeout
+        )
+    except HookFailed as failed:
+        state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, failed.error)
+        return
+    match verdict:
+        case None:
+            pass
+        case Ask(text=text):
+            _decided(state, services, "ask", by, text)
+            state.ask_text = state.ask_text or text
+        case Cancel(text=text):
+            _decided(state, services, "cancel", by, text)
+            _denied(state, ErrorKind.HOOK, text or f"denied by {by}")
+            state.stop_batch(AbortReason(Source.HOOK, text))
+        case Decision():
+            _take_decision(state, services, by, verdict)
+        case _:
+            text = (
+                f"hook {hook_name(hook)!r} answered with a {type(verdict).__name__}; expected None, a Decision, ask() or cancel()"
+            )
+            state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, Error(ErrorKind.HOOK, text))
+
+
+def _take_decision(state: ActiveCall, services: Services, by: str, decision: Decision) -> None:
+    if decision.kind == "allow":
+        if decision.arguments is not None:
+            text = f"{by} allowed other arguments; only an approver may change them"
+            state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, Error(ErrorKind.HOOK, text))
+        return
+    _deny(state, services, by, ErrorKind.HOOK, decision.feedback or f"denied by {by}")
+    if decision.kind == "stop":
+        state.stop_batch(AbortReason(Source.HOOK, decision.feedback))
+
+
+def ask_guards(state: ActiveCall, services: Services) -> None:
+    """Row 5: guards, synchronously, as the last thing before the waits; then the check."""
+    for guard in services.hooks.guards:
+        try:
+            text = guard(state.call)
+        except Exception as error:  # noqa: BLE001 - foreign code: fail closed
+            state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, hook_error(guard, error))
+            return
+        if text is not None:
+            _deny(state, services, f"guard:{hook_name(guard)}", ErrorKind.GUARD, str(text))
+            return
+    state.refuse_if_aborted()
+
+
+def _deny(state: ActiveCall, services: Services, by: str, kind: ErrorKind, text: str) -> None:
+    _decided(state, services, "deny", by, text)
+    _denied(state, kind, text)
+
+
+def _denied(state: ActiveCall, kind: ErrorKind, text: str) -> None:
+    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, text))
+
+
+def _decided(state: ActiveCall, services: Services, decision: str, by: str, text: str) -> None:
+    services.emit(CallDecided(run_id=state.run_id, decision=decision, by=by, text=text))  # type: ignore[arg-type]

@@ -1,0 +1,60 @@
+"""Services: what calls may use of the runner that runs them. Built once by the runner; frozen, so nobody rewires it later."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolrunner.effects import LoopCall
+from toolrunner.loops import Post
+from toolrunner.observe import Watches
+from toolrunner.pipeline.leases import LeaseDesk
+from toolrunner.pipeline.threads import WorkerThreads
+from toolrunner.pipeline.hooks import Hooks
+from toolrunner.pipeline.idempotency import KeyTable
+from toolrunner.policy import ApprovalDesk, Grants, Policy
+from toolrunner.process import Prepared
+from toolrunner.records import Journal
+from toolrunner.results import ToolResult
+from toolrunner.tasks import TaskRoot
+from toolrunner.tools import Catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one runner. Seconds where nothing else is said."""
+
+    hook_timeout: float = 30.0
+    settle_timeout: float | None = None
+    kill_after: float = 2.0
+    max_threads: int = 32
+    max_processes: int = 256
+    dedupe_by_arguments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One runner's parts, as the pipeline sees them. `prepare_process` and `run_child` are handed in: they live in rows above."""
+
+    root: TaskRoot
+    catalogue: Catalogue
+    journal: Journal
+    emit: Callable[..., Awaitable[None] | None]
+    """Append records to the journal, then show them to observers. Returns what to await until they are durable, or None."""
+    hooks: Hooks
+    policy: Policy | None
+    approvals: ApprovalDesk
+    grants: Grants
+    leases: LeaseDesk
+    threads: WorkerThreads
+    keys: KeyTable
+    watches: Watches
+    prepare_process: Callable[..., Awaitable[Prepared]]
+    run_child: Callable[..., Awaitable[ToolResult]]
+    post: Post
+    """Runs a callback on the runner's loop, from any thread."""
+    loop_call: LoopCall
+    """Runs a function on the runner's loop, from another thread, and waits for it."""
+    loop_thread: int
+    """`threading.get_ident()` of the loop."""
+    limits: Limits = field(default_factory=Limits)
+    session: str = ""

@@ -1,0 +1,264 @@
+"""ActiveCall: the one mutable state of a call on its way through the rows; every field says who writes it.
+
+`prepare` writes what is decided before anything runs, `act` what happens while it runs, `finish` the result. Nobody else writes.
+Changes are synchronous: whoever checks a field and acts on it does both without an await in between.
+"""
+
+import contextvars
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, final
+
+import anyio
+from pydantic import JsonValue
+
+from toolrunner.abort import AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.effects import EffectLedger, Scan
+from toolrunner.facts import AbortReason, GrantKey, Note, Process, Source, StillRunning, Stop, StopPhase
+from toolrunner.observe import Snapshot, Watch, Writer
+from toolrunner.pipeline.environment import Environment
+from toolrunner.pipeline.leases import Lease
+from toolrunner.policy import Grant
+from toolrunner.records import now
+from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
+from toolrunner.tools import Command, Registration, Reply, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call was never started."""
+
+    outcome: Outcome
+    code: Code
+    error: Error | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BodyEnd:
+    """How one started body is over. `code` is the case if nothing of ours stopped it; `timed_out` is the keeper's own clock.
+
+    `saw_abort` says that the body had noticed the stop before it ended; `exit_ok` is None for in-process bodies. `fatal` is a
+    KeyboardInterrupt or SystemExit, which the batch raises again once everything is drained.
+    """
+
+    ended: Ended
+    reply: Reply = field(default_factory=Reply)
+    error: Error | None = None
+    code: Code | None = None
+    timed_out: bool = False
+    saw_abort: bool = False
+    process: Process | None = None
+    still_running: tuple[StillRunning, ...] | None = ()
+    missing: tuple[str, ...] = ()
+    fatal: BaseException | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CallWatch:
+    """What one call watches: who it is among the writers, and the look before it (None: it only writes)."""
+
+    watch: Watch | Writer
+    before: Snapshot | None
+
+
+@final
+class StopTrace:
+    """The steps of a stop as they happen. The first request is kept; written by whoever sees the step first."""
+
+    __slots__ = ("delivered_at", "ended_at", "escalated", "phase", "reason", "requested_at", "signals")
+
+    def __init__(self) -> None:
+        self.reason: AbortReason | None = None
+        self.phase = StopPhase.BEFORE_DISPATCH
+        self.requested_at: datetime | None = None
+        self.delivered_at: datetime | None = None
+        self.ended_at: datetime | None = None
+        self.signals: tuple[str, ...] = ()
+        self.escalated = False
+
+    def request(self, reason: AbortReason, phase: StopPhase, at: datetime | None = None) -> bool:
+        """Note the first request; True if this was it."""
+        if self.reason is not None:
+            return False
+        self.reason, self.phase, self.requested_at = reason, phase, at or now()
+        return True
+
+    def facts(self) -> Stop | None:
+        """The stop as a result tells it, or None if nobody asked."""
+        if self.reason is None or self.requested_at is None:
+            return None
+        return Stop(
+            source=self.reason.source,
+            reason=self.reason.text,
+            phase=self.phase,
+            requested_at=self.requested_at,
+            delivered_at=self.delivered_at,
+            ended_at=self.ended_at,
+            signals=self.signals,
+            escalated=self.escalated,
+        )
+
+
+@final
+@dataclass(eq=False, slots=True, kw_only=True)
+class ActiveCall:
+    """One accepted call until its result is published."""
+
+    # Set once, at acceptance.
+    call: ToolCall
+    """What was asked for. Its arguments are frozen in row 0; an approver may have them replaced."""
+    run_id: str
+    deps: Any
+    ledger: EffectLedger
+    signal: AbortSignal
+    """Everything that may keep the call from starting, drains included."""
+    stop_batch: Callable[[AbortReason], object]
+    """Aborts the rest of the batch: a hook's cancel, an approver's stop."""
+    parent: "ActiveCall | None" = None
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    moved: Callable[[], object] = lambda: None
+    """Tells its batch that it began or ceased to wait for an approval."""
+    index: int = 0
+    """Its place in its batch."""
+    has_task: bool = False
+    """Its own task has begun, so that task and nobody else settles it."""
+
+    # Written by prepare.
+    arguments: JsonValue = None
+    problem: str | None = None
+    """Why the arguments could not be frozen. It wins over everything else, an abort at entry included."""
+    registration: Registration | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    resources: tuple[Resource, ...] = ()
+    command: Command | None = None
+    environment: Environment = field(default_factory=Environment)
+    ask_text: str | None = None
+    """What somebody is to be asked; None = nobody need be."""
+    waiting_for_approval: bool = False
+    decided: anyio.Event = field(default_factory=anyio.Event)
+    """Set when hooks have had their say, so that the next call's may be asked; an approval may still be pending."""
+    grant_key: GrantKey | None = None
+    grant: Grant | None = None
+    """The approval it carries; row 8 asks whether that still fits. None = nobody had to be asked."""
+    modified_by: str | None = None
+
+    # Written by act.
+    refusal: Refusal | None = None
+    """Set at most once, by whoever refuses; a started call has none."""
+    started: bool = False
+    """Invariant: True from the moment of action on, never before, and never taken back without proof (a failed exec)."""
+    attempts: int = 0
+    claimed_key: str | None = None
+    """The idempotency key that this call took and has to finish."""
+    replay: ToolResult | None = None
+    """The recorded result of an earlier call with the same key."""
+    about_run_id: str | None = None
+    """The other call that this one's answer is about: replayed, in doubt, or handed in by a wrapper."""
+    lease: Lease | None = None
+    grant_is_stale: bool = False
+    approved_again: bool = False
+    watch: CallWatch | None = None
+    scan: Scan | None = None
+    """What the scans of the watched folders showed; None = nobody looked."""
+    body_signal: AbortSignal = field(default_factory=AbortSignal)
+    """Caller, every wrapper and the deadline, merged; without drains. The runner's own reading copy."""
+    shown_signal: AbortSignal = field(default_factory=AbortSignal)
+    """The same for the body: an object of its own, so that it tells whether the body has noticed an abort."""
+    end: BodyEnd | None = None
+    cause: AbortReason | None = None
+    """What had asked the body to stop when it ended, or what a later check of row 10 found."""
+    lives: bool = False
+    """Its body's task is at work: whatever it holds is given back by that task and by nobody else."""
+    published_early: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the body's task is done with it, or when the result is to be published although it still runs."""
+    left_running: tuple[StillRunning, ...] = ()
+    """The body, if it still ran when the result was published."""
+    children: "set[ActiveCall]" = field(default_factory=set)
+    """Child calls that have not settled; written by `ctx.run`."""
+    children_running: tuple[StillRunning, ...] = ()
+    """What its child calls left running, told here as well."""
+    answered: bool = False
+    """A wrapper answered in the body's place, maybe with the result of the call `about_run_id`."""
+    wrapped: Reply | None = None
+    """What wrappers and post hooks made of the answer; None = the body's own."""
+    wrapper_error: Error | None = None
+    stop: StopTrace = field(default_factory=StopTrace)
+    notes: list[Note] = field(default_factory=list)
+    follow_up: list[JsonValue] = field(default_factory=list)
+
+    # Written by finish.
+    post_error: Error | None = None
+    result: ToolResult | None = None
+    settled: anyio.Event = field(default_factory=anyio.Event)
+
+    def __post_init__(self) -> None:
+        """Before anything is known of wrappers and deadlines, the body's signal is the caller's without drains."""
+        self.arguments = self.call.arguments if isinstance(self.call.arguments, str) else None
+        self.body_signal = self.shown_signal = self.signal.immediate()
+
+    @property
+    def name(self) -> str:
+        """The name the call was made by."""
+        return self.call.name
+
+    @property
+    def saw_abort(self) -> bool:
+        """Whether the body has noticed an abort through its signal."""
+        return self.shown_signal.observed
+
+    def modify(self, arguments: JsonValue, by: str) -> None:
+        """Take other arguments, already frozen; everything decided so far was about the old ones."""
+        assert isinstance(arguments, dict)
+        self.arguments = arguments
+        self.call = replace(self.call, arguments=arguments)
+        self.modified_by = by
+        self.grant = None
+
+    def refuse(self, outcome: Outcome, code: Code, error: Error | None = None) -> None:
+        """Close the way to the moment of action. The first refusal stays; a call that has started cannot be refused any more.
+
+        (A second attempt can: then the first one's end is what the call is told by.)
+        """
+        if self.refusal is None and not self.started:
+            self.refusal = Refusal(outcome, code, error)
+
+    def refuse_because(self, reason: AbortReason) -> None:
+        """An abort or a deadline came before the moment of action."""
+        if self.started:
+            return
+        self.stop.request(reason, StopPhase.BEFORE_DISPATCH)
+        outcome = Outcome.TIMED_OUT if reason.source == Source.TIMEOUT else Outcome.ABORTED
+        self.refuse(outcome, Code.ABORTED_BEFORE_DISPATCH)
+
+    def begin(self) -> None:
+        """The moment of action. Only row 8 calls it, in the same stretch as the body's first step."""
+        self.started = True
+        self.end = None
+
+    def never_ran(self, error: Error) -> None:
+        """The release was made, and the exec answer proves that the command never ran: the one way to take `started` back."""
+        if self.attempts == 1:
+            self.started = False
+            self.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, error)
+
+    def refuse_if_aborted(self) -> bool:
+        """The check between two steps before dispatch: an abort, or the batch's deadline, closes the way."""
+        if self.refusal is not None:
+            return True
+        reason = self.signal.reason
+        if reason is None:
+            return False
+        self.refuse_because(reason)
+        return True
+
+    def ancestors(self) -> "list[ActiveCall]":
+        """The calls in whose bodies this one was made, nearest first."""
+        chain: list[ActiveCall] = []
+        call = self.parent
+        while call is not None:
+            chain.append(call)
+            call = call.parent
+        return chain

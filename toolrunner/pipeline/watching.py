@@ -1,0 +1,83 @@
+"""Scans of watched folders around a body, and the note that somebody writes, for everybody else's scans.
+
+No state of its own: a call's watch hangs on its ActiveCall. Scans block, so they run in a thread of the runner.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+
+from toolrunner.effects import Scan
+from toolrunner.errors import ConfigError
+from toolrunner.loops import poster
+from toolrunner.observe import Watch, Writer, diff, rescan, snapshot
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall, CallWatch
+from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.tasks import wait_through
+from toolrunner.tools import BodyKind
+
+T = TypeVar("T")
+
+
+async def begin_watch(state: ActiveCall, services: Services) -> bool:
+    """Look at the watched folders before the body. False = one of them cannot be watched, and the call is refused for it."""
+    assert state.registration is not None
+    tool = state.registration.tool
+    if state.watch is not None:
+        return True
+    roots = [*tool.watch, *(state.command.watch if state.command is not None else ())]
+    if not roots:
+        if not tool.annotations.read_only:
+            state.watch = CallWatch(services.watches.writer_active(), None)
+        return True
+    # A command without a sandbox may write anywhere; so may any body, but in this process people know what theirs do.
+    watch = services.watches.begin(roots, unconfined=tool.kind is BodyKind.COMMAND and not tool.annotations.read_only)
+    try:
+        before = await in_thread(services, lambda: snapshot(roots))
+    except ConfigError as error:
+        watch.finish()
+        state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.SETUP, str(error)))
+        return False
+    state.watch = CallWatch(watch, before)
+    return True
+
+
+async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
+    """Look again, after the body, and say what changed. None = nobody looked."""
+    own, state.watch = state.watch, None
+    if own is None:
+        return None
+    if own.before is None:
+        if isinstance(own.watch, Writer):
+            own.watch.close()
+        return None
+    before = own.before
+    if not state.started:
+        assert isinstance(own.watch, Watch)
+        own.watch.finish()
+        return None
+    after = await in_thread(services, lambda: rescan(before))
+    assert isinstance(own.watch, Watch)
+    changes = diff(before, after, own.watch.finish())
+    return Scan(changes, before.roots, before.complete and after.complete)
+
+
+async def in_thread(services: Services, fn: Callable[[], T]) -> T:
+    """Run blocking code of ours in a thread of the runner, to its end, whatever is cancelled meanwhile."""
+    done = anyio.Event()
+    box: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            box.append(fn())
+        except BaseException as error:  # raised again below, in the task that asked
+            errors.append(error)
+
+    services.threads.start(run, poster(), done.set)
+    await wait_through(done)
+    if errors:
+        raise errors[0]
+    return box[0]

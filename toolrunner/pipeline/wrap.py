@@ -1,0 +1,152 @@
+"""Row 7: execute wrappers, outermost first, around the dispatch of one call.
+
+A wrapper may add a signal, look at the result and put other content in its place. It listens only: it cannot end a body, and
+whatever it does, a body that was started inside it is awaited. State: one `_Ring` per wrapper of one call.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import anyio
+
+from toolrunner.abort import AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.errors import ToolrunnerError
+from toolrunner.facts.reasons import wrapper_source
+from toolrunner.pipeline.bodies import is_stop
+from toolrunner.pipeline.hooks import Wrapper, hook_error, hook_name
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
+from toolrunner.tasks import wait_through
+from toolrunner.tools import InvalidOutput, Reply
+
+Dispatch = Callable[[AbortSignal], Awaitable[None]]
+"""Row 8 and 9: run the body under this signal; what became of it is in the state."""
+
+
+class NextMisused(ToolrunnerError):
+    """A wrapper called `next` twice, late, or with another call. The second body it asked for was never started."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"next() {problem}")
+        self.kind = "next_misused"
+
+
+async def run_wrapped(
+    state: ActiveCall, wrappers: tuple[Wrapper, ...], dispatch: Dispatch, provisional: Callable[[], ToolResult]
+) -> None:
+    """Run `dispatch` inside all wrappers. `provisional` builds the result as it stands, for wrappers to see."""
+    await _Ring(state, wrappers, dispatch, provisional).go_on(state.signal.immediate())
+
+
+class _Ring:
+    """One wrapper and what is inside it."""
+
+    def __init__(
+        self, state: ActiveCall, wrappers: tuple[Wrapper, ...], dispatch: Dispatch, provisional: Callable[[], ToolResult]
+    ) -> None:
+        self._state = state
+        self._wrappers = wrappers
+        self._dispatch = dispatch
+        self._provisional = provisional
+        self._called = False
+        self._closed = False
+        self._inside_over = anyio.Event()
+
+    async def go_on(self, signal: AbortSignal) -> None:
+        """Run this ring's wrapper, or the dispatch when no wrapper is left."""
+        if not self._wrappers:
+            await self._dispatch(signal)
+            return
+        wrapper = self._wrappers[0]
+        state = self._state
+
+        async def next_(call: ToolCall, /, *, signal: AbortSignal | None = None) -> ToolResult:
+            return await self._next(wrapper, call, outer, signal)
+
+        outer = signal
+        try:
+            answer = await wrapper(state.call, next_)
+        except BaseException as error:  # foreign code; a started body is awaited below whatever it raised
+            await self._finish_inside()
+            self._take_error(wrapper, error)
+            return
+        await self._finish_inside()
+        self._take_answer(wrapper, answer)
+
+    async def _next(self, wrapper: Wrapper, call: ToolCall, outer: AbortSignal, signal: AbortSignal | None) -> ToolResult:
+        if self._called:
+            raise NextMisused("was called a second time; a body is started once")
+        if self._closed:
+            raise NextMisused("was called after its wrapper had returned")
+        if call is not self._state.call and (call.name, call.arguments) != (self._state.call.name, self._state.call.arguments):
+            raise NextMisused("was called with another call; what was approved cannot be changed in a wrapper")
+        self._called = True
+        merged = outer if signal is None else AbortSignal.any(outer, signal.named(wrapper_source(hook_name(wrapper))))
+        inside = _Ring(self._state, self._wrappers[1:], self._dispatch, self._provisional)
+        try:
+            await inside.go_on(merged)
+        finally:
+            self._inside_over.set()
+        return self._provisional()
+
+    async def _finish_inside(self) -> None:
+        """A wrapper that returned or raised while its `next` still runs: the inside is awaited before anything else is."""
+        self._closed = True
+        if self._called:
+            await wait_through(self._inside_over)
+
+    def _take_error(self, wrapper: Wrapper, error: BaseException) -> None:
+        state = self._state
+        reason = state.signal.reason or state.body_signal.reason
+        if reason is not None and is_stop(error, reason):
+            state.refuse_if_aborted() if not state.started else None
+            return
+        if not self._called and state.refusal is None and not state.started:
+            state.refuse(Outcome.FAILED, Code.HOOK_ERROR, hook_error(wrapper, error))
+            return
+        if isinstance(error, NextMisused) and state.wrapper_error is not None:
+            return
+        state.wrapper_error = hook_error(wrapper, error)
+
+    def _take_answer(self, wrapper: Wrapper, answer: Any) -> None:
+        state = self._state
+        before = self._provisional()
+        try:
+            reply = _as_reply(state, answer)
+        except TypeError as error:
+            state.wrapper_error = Error(ErrorKind.HOOK, f"wrapper {hook_name(wrapper)!r} returned {error}")
+            return
+        if not self._called and not state.started and state.refusal is None:
+            state.answered = True
+        if isinstance(answer, ToolResult) and answer.run_id != state.run_id:
+            state.about_run_id = answer.run_id
+            if answer.outcome is not Outcome.SUCCEEDED:
+                state.wrapper_error = answer.error or Error(ErrorKind.HOOK, answer.summary())
+        elif reply.error is not None and reply.error != before.error:
+            state.wrapper_error = reply.error
+        # What the body or an inner wrapper had put there is kept, also by a wrapper that made its answer from nothing.
+        kept = [value for value in before.follow_up if value not in reply.follow_up]
+        state.wrapped = replace(reply, follow_up=(*kept, *reply.follow_up))
+
+
+def _as_reply(state: ActiveCall, answer: Any) -> Reply:
+    """What a wrapper returned, as a reply to put in place of the body's.
+
+    A result of this call keeps all its facts and gives its content only: facts are not a wrapper's to change. The result of
+    another call is content too, and the call says whose it was. Raises TypeError for what is no answer.
+    """
+    match answer:
+        case ToolResult():
+            return Reply(answer.value, answer.content, answer.follow_up, answer.error)
+        case Reply():
+            return answer
+        case None:
+            raise TypeError("nothing; return what next() gave, or a Reply")
+        case _:
+            assert state.registration is not None
+            try:
+                return state.registration.tool.dump(answer)
+            except InvalidOutput as error:
+                raise TypeError(f"what is no answer of this tool: {error.message}") from error

@@ -1,0 +1,80 @@
+"""Assembly: puts one runner's parts together, once, on the loop that enters it. No state."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from toolrunner.effects import LoopCall
+from toolrunner.loops import Post, poster
+from toolrunner.observe import Watches
+from toolrunner.pipeline.hooks import Hooks
+from toolrunner.pipeline.idempotency import KeyTable
+from toolrunner.pipeline.leases import LeaseDesk
+from toolrunner.pipeline.services import Limits, Services
+from toolrunner.pipeline.threads import WorkerThreads
+from toolrunner.policy import ApprovalDesk, Approver, Grants, Policy
+from toolrunner.process import Prepared
+from toolrunner.records import Journal
+from toolrunner.results import ToolResult
+from toolrunner.runner.hub import Hub
+from toolrunner.tasks import TaskRoot
+from toolrunner.tools import Catalogue
+
+T = TypeVar("T")
+
+
+def assemble(  # noqa: PLR0913 - the one place where everything meets
+    *,
+    catalogue: Catalogue,
+    hooks: Hooks,
+    journal: Journal,
+    hub: Hub,
+    root: TaskRoot,
+    policy: Policy | None,
+    approver: Approver | None,
+    approval_timeout: float,
+    limits: Limits,
+    prepare_process: Callable[..., Awaitable[Prepared]],
+    run_child: Callable[..., Awaitable[ToolResult]],
+) -> Services:
+    """The parts as the pipeline sees them."""
+    post = poster()
+    return Services(
+        root=root,
+        catalogue=catalogue,
+        journal=journal,
+        emit=hub.emit,
+        hooks=hooks,
+        policy=policy,
+        approvals=ApprovalDesk(approver, append=hub.emit, spawn=root.spawn, limit=approval_timeout),
+        grants=Grants(),
+        leases=LeaseDesk(),
+        threads=WorkerThreads(),
+        keys=KeyTable(),
+        watches=Watches(),
+        prepare_process=prepare_process,
+        run_child=run_child,
+        post=post,
+        loop_call=loop_caller(post),
+        loop_thread=threading.get_ident(),
+        limits=limits,
+    )
+
+
+def loop_caller(post: Post) -> LoopCall:
+    """A blocking call into the loop, for bodies in threads. What it raises on the loop is raised in the thread."""
+
+    def call(fn: Callable[[], T]) -> T:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(fn())
+            except BaseException as error:  # it belongs to the thread that waits
+                future.set_exception(error)
+
+        post(run)
+        return future.result()
+
+    return call

@@ -1,0 +1,96 @@
+"""BlockingRunner: a Runner for programs without async. Its loop runs in a thread of its own.
+
+State: the thread's portal and the runner in it, made on entry. Ctrl-C in the calling thread aborts what it waits for, waits until
+that has ended, and is then raised on.
+"""
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar, final
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from toolrunner.abort import AbortController, AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.facts import Source
+from toolrunner.results import BatchResult, ToolResult
+
+T = TypeVar("T")
+
+
+class AsyncRunner(Protocol):
+    """What a BlockingRunner needs of a Runner (which is made by the row's front, not known here)."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    async def run_batch(
+        self, calls: Iterable[ToolCall], *, signal: AbortSignal | None, deps: Any, deadline: float | None
+    ) -> BatchResult: ...
+    def result(self, run_id: str) -> ToolResult: ...
+
+
+@final
+class BlockingRunner:
+    """`with Runner.blocking(tools) as r: r.run("name", {...})`."""
+
+    def __init__(self, make: Callable[[], AsyncRunner], backend: str = "asyncio") -> None:
+        self._make = make
+        self._backend = backend
+        self._stack = contextlib.ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._runner: AsyncRunner | None = None
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            portal = stack.enter_context(start_blocking_portal(self._backend))
+            self._runner = stack.enter_context(portal.wrap_async_context_manager(portal.call(self._made)))
+            self._portal = portal
+            self._stack = stack.pop_all()
+        return self
+
+    async def _made(self) -> AsyncRunner:
+        return self._make()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def run(
+        self, name: str | ToolCall, arguments: Mapping[str, Any] | str | None = None, *, signal: AbortSignal | None = None
+    ) -> ToolResult:
+        """Run one tool and wait for its result; see `Runner.run`."""
+        call = name if isinstance(name, ToolCall) else ToolCall(name, arguments if arguments is not None else {})
+        return self.run_batch([call], signal=signal)[0]
+
+    def run_batch(
+        self,
+        calls: Iterable[ToolCall],
+        *,
+        signal: AbortSignal | None = None,
+        deps: Any = None,
+        deadline: float | None = None,
+    ) -> BatchResult:
+        """Run calls and wait for all results; see `Runner.run_batch`."""
+        runner = self._runner
+        assert runner is not None, "use it in a with block"
+        ours = AbortController(source=Source.HOST)
+        merged = AbortSignal.any(*([signal] if signal is not None else []), ours.signal)
+        return self._call(lambda: runner.run_batch(calls, signal=merged, deps=deps, deadline=deadline), ours)
+
+    def result(self, run_id: str) -> ToolResult:
+        """The result of an earlier call; see `Runner.result`."""
+        assert self._runner is not None, "use it in a with block"
+        return self._runner.result(run_id)
+
+    def _call(self, fn: Callable[[], Awaitable[T]], ours: AbortController) -> T:
+        assert self._portal is not None, "use it in a with block"
+        future = self._portal.start_task_soon(fn)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            ours.abort("KeyboardInterrupt")
+            # What was started is awaited; its own errors give way to the interrupt. A second Ctrl-C stops waiting here.
+            future.exception()
+            raise

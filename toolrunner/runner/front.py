@@ -1,0 +1,329 @@
+"""Runner: runs tools, stops them when asked, and says what happened.
+
+State: whether it is open, and its parts, made when it is entered. It belongs to one event loop and one process; only `abort` on a
+controller may come from elsewhere. Calls run in tasks of the runner's own, so nothing that cancels a caller reaches a body.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar, final
+
+
+from toolrunner.abort import AbortController, AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.errors import ConfigError, NestedRun, RunnerClosed
+from toolrunner.facts import Source
+from toolrunner.loops import native_loop
+from toolrunner.memory import MemoryJournal
+from toolrunner.pipeline.deadlines import is_duration
+from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
+from toolrunner.pipeline.live import inside_body_of
+from toolrunner.pipeline.services import Limits, Services
+from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
+from toolrunner.process import Supervisor
+from toolrunner.records import Journal, Observer
+from toolrunner.registry import ChildCalls
+from toolrunner.results import BatchResult, ToolResult
+from toolrunner.runner.assembly import assemble
+from toolrunner.runner.batch import Batch, EventBuffer
+from toolrunner.runner.blocking import BlockingRunner
+from toolrunner.runner.closing import close_runner
+from toolrunner.runner.hub import Hub
+from toolrunner.runner.shelf import Shelf
+from toolrunner.runner.waiting import OnHostCancel
+from toolrunner.scheduler import BatchRun
+from toolrunner.tasks import TaskRoot
+from toolrunner.tools import AnyTool, Catalogue, Tools, Toolset
+from toolrunner.wire import ToolSpec, tools_for
+
+DEFAULT_PARALLEL = 10
+"""Parallel-safe calls of one batch at once, if nobody says otherwise."""
+
+H = TypeVar("H")
+
+
+@final
+class Runner:
+    """The front door: `async with Runner(tools) as runner: await runner.run("name", {...})`.
+
+    Args:
+        tools: tools, toolsets and plain functions (which are wrapped by `@tool`).
+        deps: handed to every body as `ctx.deps`; a batch may bring its own.
+        policy: who may run what; None allows everything, and says so in every `call/decided` record.
+        approver: who is asked when the policy or a hook asks; without one, an ask is a denial.
+        journal: where records are kept; in memory by default.
+        max_parallel: parallel-safe calls of one batch at once.
+        hook_timeout: seconds for each hook; then the call fails closed.
+        approval_timeout: seconds for each question; then the call is denied.
+        settle_timeout: seconds after a stop was delivered until an in-process body that runs on is published as still running.
+            None, the default, waits for it.
+        on_host_cancel: what the cancellation of the awaiting task means: "settle" or "detach".
+        host_cancel_wait: seconds that "settle" waits for started calls.
+        kill_after: seconds between SIGTERM and SIGKILL, for tools that do not say.
+        dedupe_by_arguments: equal calls of the session are answered from the first one.
+        max_threads, max_processes: bodies of each kind at once, over all batches.
+        supervisor: how processes are supervised; by default the best that this host can do.
+
+    Raises:
+        DuplicateTool, ToolDefinitionError, ConfigError: before anything runs.
+    """
+
+    def __init__(  # noqa: PLR0913 - the front door: each is a setting people look for by name
+        self,
+        tools: Tools = (),
+        *,
+        deps: Any = None,
+        policy: Policy | None = None,
+        approver: Approver | None = None,
+        journal: Journal | None = None,
+        max_parallel: int = DEFAULT_PARALLEL,
+        hook_timeout: float = 30.0,
+        approval_timeout: float = 300.0,
+        settle_timeout: float | None = None,
+        on_host_cancel: OnHostCancel | str = OnHostCancel.SETTLE,
+        host_cancel_wait: float = 30.0,
+        kill_after: float = 2.0,
+        dedupe_by_arguments: bool = False,
+        max_threads: int = 32,
+        max_processes: int | None = None,
+        supervisor: Callable[[], Supervisor] = Supervisor,
+    ) -> None:
+        durations = {"hook_timeout": hook_timeout, "approval_timeout": approval_timeout, "host_cancel_wait": host_cancel_wait}
+        for what, seconds in {**durations, "settle_timeout": settle_timeout or 1.0}.items():
+            _check(is_duration(seconds), what, seconds, "a finite number of seconds above 0")
+        _check(kill_after == 0 or is_duration(kill_after), "kill_after", kill_after, "a finite number of seconds, 0 or more")
+        self._max_parallel = _count("max_parallel", max_parallel)
+        self._catalogue = Catalogue(Toolset(tools))
+        self._hooks = Hooks()
+        self._journal: Journal = journal if journal is not None else MemoryJournal()
+        self._hub = Hub(self._journal)
+        self._shelf = Shelf()
+        self._deps = deps
+        self._policy = policy
+        self._approver = approver
+        self._approval_timeout = approval_timeout
+        self._on_host_cancel = OnHostCancel(on_host_cancel)
+        self._host_cancel_wait = host_cancel_wait
+        self._limits = Limits(
+            hook_timeout=hook_timeout,
+            settle_timeout=settle_timeout,
+            kill_after=kill_after,
+            dedupe_by_arguments=dedupe_by_arguments,
+            max_threads=_count("max_threads", max_threads),
+            max_processes=_count("max_processes", max_processes if max_processes is not None else default_max_processes()),
+        )
+        self._make_supervisor = supervisor
+        self._supervisor: Supervisor | None = None
+        self._shutdown = AbortController(source=Source.SHUTDOWN)
+        self._root = TaskRoot()
+        self._services: Services | None = None
+        self._closed: str | None = "it was not entered; use `async with Runner(...) as runner`"
+        self._pid = os.getpid()
+
+    # Open and close.
+
+    async def __aenter__(self) -> Self:
+        if self._services is not None:
+            raise RunnerClosed("it was entered before; make a new one")
+        self._loop = native_loop()
+        self._pid = os.getpid()
+        self._supervisor = self._make_supervisor()
+        children = ChildCalls(
+            self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._hub.adopt, detach=self._hub.detach
+        )
+        self._services = assemble(
+            catalogue=self._catalogue,
+            hooks=self._hooks,
+            journal=self._journal,
+            hub=self._hub,
+            root=self._root,
+            policy=self._policy,
+            approver=self._approver,
+            approval_timeout=self._approval_timeout,
+            limits=self._limits,
+            prepare_process=self._supervisor.prepare,
+            run_child=children.run,
+        )
+        self._closed = None
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self, limit: float | None = None) -> None:
+        """Take no more calls, abort those under way with source `shutdown`, and wait until all have ended.
+
+        After `limit` seconds in-process bodies that run on are published as still running; they keep what they hold.
+        """
+        if self._services is None or self._pid != os.getpid():
+            return
+        self._closed = "it is closed"
+        self._shutdown.abort("the runner was closed")
+        await close_runner(self._services, self._supervisor, self._shelf, limit)
+
+    def _parts(self) -> Services:
+        assert self._services is not None
+        return self._services
+
+    def _open_services(self) -> Services:
+        """The parts, if calls may be made. Raises `RunnerClosed`, which says why not."""
+        if self._pid != os.getpid():
+            raise RunnerClosed("it was inherited by a forked process; make a new one there")
+        if self._closed is not None or self._services is None:
+            raise RunnerClosed(self._closed or "it was not entered")
+        if native_loop() is not self._loop:
+            raise RunnerClosed("it belongs to another event loop")
+        return self._services
+
+    # Calls.
+
+    async def run(
+        self, name: str | ToolCall, arguments: Mapping[str, Any] | str | None = None, *, signal: AbortSignal | None = None
+    ) -> ToolResult:
+        """Run one tool and wait for its result. A result is a value: nothing that the tool does is raised.
+
+        Raises:
+            RunnerClosed, NestedRun: misuse. KeyboardInterrupt, SystemExit: a body raised it; its result is kept.
+        """
+        call = name if isinstance(name, ToolCall) else ToolCall(name, arguments if arguments is not None else {})
+        return (await self.run_batch([call], signal=signal))[0]
+
+    async def run_batch(
+        self,
+        calls: Iterable[ToolCall],
+        *,
+        signal: AbortSignal | None = None,
+        deps: Any = None,
+        deadline: float | None = None,
+        on_event: Observer | None = None,
+    ) -> BatchResult:
+        """Run calls and wait for all results, in the order given. `deadline` in seconds counts from now."""
+        return await self.start_batch(calls, signal=signal, deps=deps, deadline=deadline, on_event=on_event).results()
+
+    async def stream(
+        self, calls: Iterable[ToolCall], *, signal: AbortSignal | None = None, deps: Any = None, deadline: float | None = None
+    ) -> AsyncGenerator[ToolResult]:
+        """Run calls and yield each result as soon as it is committed, in the order of the calls."""
+        batch = self.start_batch(calls, signal=signal, deps=deps, deadline=deadline)
+        async for result in batch.stream():
+            yield result
+
+    def start_batch(
+        self,
+        calls: Iterable[ToolCall],
+        *,
+        signal: AbortSignal | None = None,
+        deps: Any = None,
+        deadline: float | None = None,
+        on_event: Observer | None = None,
+    ) -> Batch:
+        """Start calls without waiting. They run to their end whether or not anybody waits."""
+        services = self._open_services()
+        if inside_body_of(services):
+            raise NestedRun
+        if deadline is not None:
+            _check(is_duration(deadline), "deadline", deadline, "a finite number of seconds above 0")
+        events = EventBuffer()
+
+        def observe(record: Any) -> None:
+            events.put(record)
+            if on_event is not None:
+                on_event(record)
+
+        run = BatchRun(
+            list(calls),
+            services,
+            AbortSignal.any(*([signal] if signal is not None else []), self._shutdown.signal),
+            max_parallel=self._max_parallel,
+            deps=deps if deps is not None else self._deps,
+            deadline=deadline,
+            keep=self._shelf.put,
+            attach=lambda run_id: self._hub.attach(run_id, observe),
+        )
+
+        async def live() -> None:
+            await run.run()
+            for state in run.states:
+                self._shelf.settled(state)
+                self._hub.detach(state.run_id)
+            events.close()
+
+        services.root.spawn(live, "batch")
+        return Batch(run, events, lambda: self.pending_approvals, self.decide, self._on_host_cancel, self._host_cancel_wait)
+
+    def result(self, run_id: str) -> ToolResult:
+        """The result of an earlier call, also of one whose waiter was cancelled. Raises `NotSettled`, `UnknownRun`."""
+        return self._shelf.result(run_id)
+
+    # Approvals.
+
+    @property
+    def pending_approvals(self) -> tuple[ApprovalRequest, ...]:
+        """Questions that wait for an answer."""
+        return self._services.approvals.pending if self._services is not None else ()
+
+    def decide(self, approval_id: str, decision: Decision) -> bool:
+        """Answer a pending question. True only for its first answer."""
+        return self._open_services().approvals.decide(approval_id, decision)
+
+    # Tools, hooks, observers.
+
+    def register(self, tool: AnyTool) -> Callable[[], bool]:
+        """Add a tool; returns the way to take it out again. Raises `DuplicateTool`."""
+        return self._catalogue.register(tool)
+
+    def replace(self, tool: AnyTool) -> Callable[[], bool]:
+        """Put a tool in the place of the one with its name. Calls decided on for the old one are not run with the new one."""
+        return self._catalogue.replace(tool)
+
+    def tools_for(self, provider: str) -> list[dict[str, Any]]:
+        """The tool list to send to a provider."""
+        return tools_for(
+            provider, [ToolSpec(one.tool.name, one.tool.description, one.tool.parameters) for one in self._catalogue]
+        )
+
+    def use(self, wrapper: Wrapper) -> Callable[[], None]:
+        """Wrap the execution of every call: `async def wrap(call, next): return await next(call, signal=mine)`."""
+        return self._hooks.add("wrappers", wrapper)
+
+    def pre_execute(self, hook: PreHook) -> Callable[[], None]:
+        """Have every call looked at before it may run: `async (call, signal) -> None | Decision | ask(text) | cancel(text)`."""
+        return self._hooks.add("pre", hook)
+
+    def post_execute(self, hook: PostHook) -> Callable[[], None]:
+        """Have every result looked at: `async (call, result, signal) -> None | replace(content) | block(text)`."""
+        return self._hooks.add("post", hook)
+
+    def guard(self, guard: Guard) -> Callable[[], None]:
+        """A last word before the waits: `(call) -> None | text`; a text denies."""
+        return self._hooks.add("guards", guard)
+
+    def on_record(self, observer: Observer) -> Callable[[], None]:
+        """Hear of every record of this runner."""
+        return self._hub.listen(observer)
+
+    @staticmethod
+    def blocking(tools: Tools = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:
+        """The same without async: `with Runner.blocking(tools) as r: r.run_batch(...)`. `settings` are those of `Runner`."""
+        return BlockingRunner(lambda: Runner(tools, **settings), backend)
+
+
+def default_max_processes() -> int:
+    """As many as the limit on open files allows: each process call needs about 8 descriptors in this process."""
+    try:
+        import resource
+    except ImportError:
+        return 64
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(256, (soft - 64) // 8))
+
+
+def _check(good: bool, what: str, value: object, expected: str) -> None:
+    if not good:
+        raise ConfigError(what, value, expected)
+
+
+def _count(what: str, value: int) -> int:
+    _check(isinstance(value, int) and not isinstance(value, bool) and value >= 1, what, value, "a whole number, 1 or more")
+    return value

@@ -1,0 +1,123 @@
+"""TaskRoot: the tasks that a runner owns, under no scope and no task of its callers.
+
+Why not a task group: `async with Runner()` may be entered and left in different tasks, and a native `task.cancel()` or
+`asyncio.wait_for` around the caller pierces an anyio shield. Tasks of the loop itself are out of reach of both.
+State: the set of live tasks, changed by `spawn` and by each task's own end.
+"""
+
+import contextvars
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, final
+
+import anyio
+
+from toolrunner.loops import current_native_task, spawn_detached
+
+_logger = logging.getLogger("toolrunner")
+
+
+@final
+class OwnedTask:
+    """One task of the root."""
+
+    __slots__ = ("_native", "_scope", "done", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.done = anyio.Event()
+        self._native: Any = None
+        self._scope: anyio.CancelScope | None = None
+
+    def cancel(self) -> None:
+        """Cancel what runs inside, once, so that its clean-up may await. Before its first step and after its end: nothing.
+
+        asyncio: one native cancel of the task itself, because a scope's cancel is delivered again at every await. trio: its
+        scope; clean-up that awaits there needs a shield.
+        """
+        if self._native is None or self.done.is_set():
+            return
+        if self._scope is not None:
+            self._scope.cancel()
+        else:
+            self._native.cancel()
+
+    def absorb(self) -> None:
+        """Take note that the cancel was used up by what ran inside, so that the task's later waits are its own again.
+
+        asyncio counts cancel requests per task, and `asyncio.timeout` as well as anyio's scopes look at the count.
+        """
+        uncancel = getattr(self._native, "uncancel", None)
+        if uncancel is not None:
+            uncancel()
+
+    def was_cancelled_from_outside(self, error: BaseException, *, told: bool) -> bool:
+        """Whether `error` is a cancellation of this task that is not ours (`told`: ours was made). asyncio counts requests, so a
+        CancelledError that the code inside made up itself is told apart; trio lets nobody make one up."""
+        if not isinstance(error, anyio.get_cancelled_exc_class()):
+            return False
+        cancelling = getattr(self._native, "cancelling", None)
+        return (cancelling() if cancelling is not None else 1) > told
+
+    async def run(self, fn: Callable[[], Awaitable[object]]) -> None:
+        """The task's whole life. Lets nothing out: on trio that would end the run, on asyncio nobody would hear it."""
+        self._native = current_native_task()
+        try:
+            if hasattr(self._native, "cancel"):
+                await fn()
+            else:
+                with anyio.CancelScope() as self._scope:
+                    await fn()
+        except BaseException as error:  # whoever spawned it has put its own catch around fn; this is the last resort
+            if not isinstance(error, anyio.get_cancelled_exc_class()):
+                _logger.exception("task %s raised", self.name)
+        finally:
+            self.done.set()
+
+
+@final
+class TaskRoot:
+    """Spawns and counts the runner's tasks."""
+
+    def __init__(self) -> None:
+        self._live: set[OwnedTask] = set()
+
+    def spawn(self, fn: Callable[[], Awaitable[object]], name: str, *, context: contextvars.Context | None = None) -> OwnedTask:
+        """Start `fn` in a task of its own, soon, in `context` (default: a copy of the current one)."""
+        task = OwnedTask(name)
+        self._live.add(task)
+
+        async def live() -> None:
+            try:
+                await task.run(fn)
+            finally:
+                self._live.discard(task)
+
+        spawn_detached(live, name, context if context is not None else contextvars.copy_context())
+        return task
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Names of the tasks that have not ended."""
+        return tuple(task.name for task in self._live)
+
+    async def wait_empty(self) -> None:
+        """Wait until no task is left, those that are spawned meanwhile included."""
+        while self._live:
+            await next(iter(self._live)).done.wait()
+
+
+async def wait_through(event: anyio.Event, on_cancelled: Callable[[], object] | None = None) -> None:
+    """Wait for `event` whatever is cancelled meanwhile; the loop's own tear-down is told through `on_cancelled` once.
+
+    A shield stops scopes; a native cancel goes through it, so it is caught and the wait goes on. The event's owner must set it.
+    """
+    told = False
+    with anyio.CancelScope(shield=True):
+        while not event.is_set():
+            try:
+                await event.wait()
+            except anyio.get_cancelled_exc_class():
+                if not told and on_cancelled is not None:
+                    told = True
+                    on_cancelled()
