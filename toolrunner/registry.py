@@ -1,87 +1,29 @@
-"""Registry: one call through all rows. It composes prepare, act and finish and adds nothing to them.
+"""Registry: one call that belongs to no batch, and the child calls that bodies make.
 
-No state of its own; the call's is its ActiveCall, the runner's its Services. A call runs in a task that the runner owns, so nobody
+State: none of its own; a call's is its ActiveCall, the runner's its Services. A call runs in a task that the runner owns, so nobody
 who merely waits for its result can pierce it.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, final
-from uuid import uuid4
 
-import anyio
-
-from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
-from toolrunner.effects import EffectLedger
-from toolrunner.facts import AbortReason, EffectRecord, EffectStage, EffectState, Source
-from toolrunner.pipeline.act import FreePermit, Permit, act
-from toolrunner.pipeline.finish import Turn, finish, publish
-from toolrunner.pipeline.prepare import prepare, record
+from toolrunner.facts import EffectRecord, EffectStage, EffectState, Source
+from toolrunner.pipeline.act import FreePermit
+from toolrunner.pipeline.course import accept, settle, until_over
+from toolrunner.pipeline.finish import publish
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
+from toolrunner.results import ToolResult
 
 _logger = logging.getLogger("toolrunner")
-
-
-def accept(
-    call: ToolCall,
-    services: Services,
-    signal: AbortSignal,
-    stop_batch: Callable[[AbortReason], object],
-    *,
-    deps: Any = None,
-    parent: ActiveCall | None = None,
-    attach: Callable[[str], object] = lambda _: None,
-) -> ActiveCall:
-    """Row 0: take a call. From here on it gets exactly one result. `attach` is told its run id before its first record."""
-    run_id = uuid4().hex
-    attach(run_id)
-    ledger = EffectLedger(run_id, services.emit, loop_call=services.loop_call)
-    state = ActiveCall(call=call, run_id=run_id, signal=signal, deps=deps, ledger=ledger, stop_batch=stop_batch, parent=parent)
-    record(state, services)
-    return state
 
 
 async def run_one(state: ActiveCall, services: Services) -> ToolResult:
     """An accepted call that belongs to no batch, through rows 1 to 12."""
     await until_over(state, services, FreePermit())
     return await settle(state, services)
-
-
-async def until_over(state: ActiveCall, services: Services, permit: Permit) -> None:
-    """Rows 1 to 9. A bug of ours, or the loop's tear-down, closes the call truthfully and is raised again."""
-    try:
-        await prepare(state, services)
-        if state.refusal is None:
-            await permit.take()
-            await act(state, services, permit)
-    except BaseException as error:
-        close_truthfully(state, error)
-        raise
-    finally:
-        if not state.lives:
-            permit.release()
-
-
-async def settle(state: ActiveCall, services: Services, turn: Turn | None = None) -> ToolResult:
-    """Rows 10 to 12."""
-    try:
-        return await finish(state, services, turn)
-    except BaseException as error:
-        close_truthfully(state, error)
-        publish(state, services)
-        raise
-
-
-def close_truthfully(state: ActiveCall, error: BaseException) -> None:
-    """Something of ours broke off: the call is told by what is known. What has not started never will."""
-    if state.started:
-        return
-    if isinstance(error, anyio.get_cancelled_exc_class()):
-        state.refuse_because(state.signal.reason or AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
-    state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.EXCEPTION, f"toolrunner failed: {error!r}"))
 
 
 @final

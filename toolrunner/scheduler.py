@@ -13,13 +13,13 @@ import anyio
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import AbortMode, AbortReason, Source, Stop, StopPhase
+from toolrunner.pipeline.course import accept, close_truthfully, settle, until_over
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.finish import publish
 from toolrunner.pipeline.prepare import prepare
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import now
-from toolrunner.registry import accept, close_truthfully, settle, until_over
 from toolrunner.results import BatchResult, Code, Error, ErrorKind, Outcome, ToolResult
 from toolrunner.tasks import wait_through
 from toolrunner.tools import InvalidArguments
