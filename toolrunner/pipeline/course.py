@@ -1,0 +1,75 @@
+"""One call's way through all rows: accept it, run it until its body is over, settle it.
+
+Registry and scheduler both compose a call from these, so single calls and batches cannot differ. No state; whatever breaks off, ours
+or the loop's tear-down, closes the call truthfully: exactly one result.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import anyio
+
+from toolrunner.abort import AbortSignal
+from toolrunner.calls import ToolCall
+from toolrunner.effects import EffectLedger
+from toolrunner.facts import AbortReason, Source
+from toolrunner.pipeline.act import Permit, act
+from toolrunner.pipeline.finish import Turn, finish, publish
+from toolrunner.pipeline.prepare import prepare, record
+from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.state import ActiveCall
+from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
+
+
+def accept(
+    call: ToolCall,
+    services: Services,
+    signal: AbortSignal,
+    stop_batch: Callable[[AbortReason], object],
+    *,
+    deps: Any = None,
+    parent: ActiveCall | None = None,
+    attach: Callable[[str], object] = lambda _: None,
+) -> ActiveCall:
+    """Row 0: take a call. From here on it gets exactly one result. `attach` is told its run id before its first record."""
+    run_id = uuid4().hex
+    attach(run_id)
+    ledger = EffectLedger(run_id, services.emit, loop_call=services.loop_call)
+    state = ActiveCall(call=call, run_id=run_id, signal=signal, deps=deps, ledger=ledger, stop_batch=stop_batch, parent=parent)
+    record(state, services)
+    return state
+
+
+async def until_over(state: ActiveCall, services: Services, permit: Permit) -> None:
+    """Rows 1 to 9. A bug of ours, or the loop's tear-down, closes the call truthfully and is raised again."""
+    try:
+        await prepare(state, services)
+        if state.refusal is None:
+            await permit.take()
+            await act(state, services, permit)
+    except BaseException as error:
+        close_truthfully(state, error)
+        raise
+    finally:
+        if not state.lives:
+            permit.release()
+
+
+async def settle(state: ActiveCall, services: Services, turn: Turn | None = None) -> ToolResult:
+    """Rows 10 to 12."""
+    try:
+        return await finish(state, services, turn)
+    except BaseException as error:
+        close_truthfully(state, error)
+        publish(state, services)
+        raise
+
+
+def close_truthfully(state: ActiveCall, error: BaseException) -> None:
+    """Something of ours broke off: the call is told by what is known. What has not started never will."""
+    if state.started:
+        return
+    if isinstance(error, anyio.get_cancelled_exc_class()):
+        state.refuse_because(state.signal.reason or AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+    state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.EXCEPTION, f"toolrunner failed: {error!r}"))
