@@ -11,13 +11,14 @@ from toolrunner.observe import Watches
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
 from toolrunner.pipeline.leases import LeaseDesk
-from toolrunner.pipeline.services import Limits, Services
+from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.threads import WorkerThreads
-from toolrunner.policy import ApprovalDesk, Approver, Grants, Policy
+from toolrunner.policy import ApprovalDesk, Grants
 from toolrunner.process import Prepared
 from toolrunner.records import Journal
 from toolrunner.results import ToolResult
 from toolrunner.runner.hub import Hub
+from toolrunner.runner.settings import Settings
 from toolrunner.tasks import TaskRoot
 from toolrunner.tools import Catalogue
 
@@ -31,10 +32,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
     journal: Journal,
     hub: Hub,
     root: TaskRoot,
-    policy: Policy | None,
-    approver: Approver | None,
-    approval_timeout: float,
-    limits: Limits,
+    settings: Settings,
     prepare_process: Callable[..., Awaitable[Prepared]],
     run_child: Callable[..., Awaitable[ToolResult]],
 ) -> Services:
@@ -46,8 +44,8 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         journal=journal,
         emit=hub.emit,
         hooks=hooks,
-        policy=policy,
-        approvals=ApprovalDesk(approver, append=hub.emit, spawn=root.spawn, limit=approval_timeout),
+        policy=settings.policy,
+        approvals=ApprovalDesk(settings.approver, append=hub.emit, spawn=root.spawn, limit=settings.approval_timeout),
         grants=Grants(),
         leases=LeaseDesk(),
         threads=WorkerThreads(),
@@ -58,7 +56,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         post=post,
         loop_call=loop_caller(post),
         loop_thread=threading.get_ident(),
-        limits=limits,
+        limits=settings.limits(),
     )
 
 

@@ -1,12 +1,12 @@
 """Batch: a batch under way, for hosts that want its events, its results one by one, or to answer its approvals."""
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Generator
 from typing import final
 
 import anyio
 
 from toolrunner.facts import AbortMode, AbortReason, Source
-from toolrunner.policy import ApprovalRequest, Decision
+from toolrunner.policy import ApprovalDesk, ApprovalRequest, Decision
 from toolrunner.records import Record
 from toolrunner.results import BatchResult, ToolResult
 from toolrunner.runner.waiting import OnHostCancel, wait_as_host
@@ -64,15 +64,13 @@ class Batch:
         self,
         run: BatchRun,
         events: EventBuffer,
-        pending: Callable[[], tuple[ApprovalRequest, ...]],
-        decide: Callable[[str, Decision], bool],
+        approvals: ApprovalDesk,
         on_host_cancel: OnHostCancel,
         host_cancel_wait: float,
     ) -> None:
         self._run = run
         self._events = events
-        self._pending = pending
-        self._decide = decide
+        self._approvals = approvals
         self._on_host_cancel = on_host_cancel
         self._host_cancel_wait = host_cancel_wait
 
@@ -112,11 +110,11 @@ class Batch:
     def pending_approvals(self) -> tuple[ApprovalRequest, ...]:
         """Questions of this batch that wait for an answer."""
         own = set(self.run_ids)
-        return tuple(request for request in self._pending() if request.run_id in own)
+        return tuple(request for request in self._approvals.pending if request.run_id in own)
 
     def decide(self, approval_id: str, decision: Decision) -> bool:
         """Answer a pending question. True only for its first answer; a late one starts nothing."""
-        return self._decide(approval_id, decision)
+        return self._approvals.decide(approval_id, decision)
 
     def _abort_as_host(self) -> None:
         self._run.abort(AbortReason(Source.HOST, "the task that awaited the batch was cancelled"))

@@ -7,40 +7,35 @@ controller may come from elsewhere. Calls run in tasks of the runner's own, so n
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, final
+from typing import Any, Self, final
 
 
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
-from toolrunner.errors import ConfigError, NestedRun, RunnerClosed
+from toolrunner.errors import NestedRun, RunnerClosed
 from toolrunner.facts import Source
 from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
-from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
 from toolrunner.pipeline.live import inside_body_of
-from toolrunner.pipeline.services import Limits, Services
+from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
 from toolrunner.process import Supervisor
 from toolrunner.records import Journal, Observer
 from toolrunner.registry import ChildCalls
 from toolrunner.results import BatchResult, ToolResult
 from toolrunner.runner.assembly import assemble
-from toolrunner.runner.batch import Batch, EventBuffer
+from toolrunner.runner.batch import Batch
 from toolrunner.runner.blocking import BlockingRunner
 from toolrunner.runner.closing import close_runner
 from toolrunner.runner.hub import Hub
+from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline
 from toolrunner.runner.shelf import Shelf
+from toolrunner.runner.submission import Submission
 from toolrunner.runner.waiting import OnHostCancel
-from toolrunner.scheduler import BatchRun
 from toolrunner.tasks import TaskRoot
 from toolrunner.tools import AnyTool, Catalogue, Tools, Toolset
 from toolrunner.wire import ToolSpec, tools_for
-
-DEFAULT_PARALLEL = 10
-"""Parallel-safe calls of one batch at once, if nobody says otherwise."""
-
-H = TypeVar("H")
 
 
 @final
@@ -71,7 +66,7 @@ class Runner:
 
     def __init__(  # noqa: PLR0913 - the front door: each is a setting people look for by name
         self,
-        tools: Tools = (),
+        tools: Iterable[Tools] = (),
         *,
         deps: Any = None,
         policy: Policy | None = None,
@@ -89,34 +84,29 @@ class Runner:
         max_processes: int | None = None,
         supervisor: Callable[[], Supervisor] = Supervisor,
     ) -> None:
-        durations = {"hook_timeout": hook_timeout, "approval_timeout": approval_timeout, "host_cancel_wait": host_cancel_wait}
-        for what, seconds in {**durations, "settle_timeout": settle_timeout or 1.0}.items():
-            _check(is_duration(seconds), what, seconds, "a finite number of seconds above 0")
-        _check(kill_after == 0 or is_duration(kill_after), "kill_after", kill_after, "a finite number of seconds, 0 or more")
-        self._max_parallel = _count("max_parallel", max_parallel)
+        self._settings = Settings(
+            deps=deps,
+            policy=policy,
+            approver=approver,
+            max_parallel=max_parallel,
+            hook_timeout=hook_timeout,
+            approval_timeout=approval_timeout,
+            settle_timeout=settle_timeout,
+            on_host_cancel=on_host_cancel,
+            host_cancel_wait=host_cancel_wait,
+            kill_after=kill_after,
+            dedupe_by_arguments=dedupe_by_arguments,
+            max_threads=max_threads,
+            max_processes=max_processes,
+            supervisor=supervisor,
+        )
         self._catalogue = Catalogue(Toolset(tools))
         self._hooks = Hooks()
         self._journal: Journal = journal if journal is not None else MemoryJournal()
         self._hub = Hub(self._journal)
         self._shelf = Shelf()
-        self._deps = deps
-        self._policy = policy
-        self._approver = approver
-        self._approval_timeout = approval_timeout
-        self._on_host_cancel = OnHostCancel(on_host_cancel)
-        self._host_cancel_wait = host_cancel_wait
-        self._limits = Limits(
-            hook_timeout=hook_timeout,
-            settle_timeout=settle_timeout,
-            kill_after=kill_after,
-            dedupe_by_arguments=dedupe_by_arguments,
-            max_threads=_count("max_threads", max_threads),
-            max_processes=_count("max_processes", max_processes if max_processes is not None else default_max_processes()),
-        )
-        self._make_supervisor = supervisor
         self._supervisor: Supervisor | None = None
         self._shutdown = AbortController(source=Source.SHUTDOWN)
-        self._root = TaskRoot()
         self._services: Services | None = None
         self._closed: str | None = "it was not entered; use `async with Runner(...) as runner`"
         self._pid = os.getpid()
@@ -128,7 +118,7 @@ class Runner:
             raise RunnerClosed("it was entered before; make a new one")
         self._loop = native_loop()
         self._pid = os.getpid()
-        self._supervisor = self._make_supervisor()
+        self._supervisor = self._settings.supervisor()
         children = ChildCalls(
             self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._hub.adopt, detach=self._hub.detach
         )
@@ -137,14 +127,12 @@ class Runner:
             hooks=self._hooks,
             journal=self._journal,
             hub=self._hub,
-            root=self._root,
-            policy=self._policy,
-            approver=self._approver,
-            approval_timeout=self._approval_timeout,
-            limits=self._limits,
+            root=TaskRoot(),
+            settings=self._settings,
             prepare_process=self._supervisor.prepare,
             run_child=children.run,
         )
+        self._submission = Submission(self._services, self._settings, self._shelf, self._hub, self._shutdown.signal)
         self._closed = None
         return self
 
@@ -167,13 +155,15 @@ class Runner:
         return self._services
 
     def _open_services(self) -> Services:
-        """The parts, if calls may be made. Raises `RunnerClosed`, which says why not."""
+        """The parts, if calls may be made here. Raises `RunnerClosed` or `NestedRun`, which say why not."""
         if self._pid != os.getpid():
             raise RunnerClosed("it was inherited by a forked process; make a new one there")
         if self._closed is not None or self._services is None:
             raise RunnerClosed(self._closed or "it was not entered")
         if native_loop() is not self._loop:
             raise RunnerClosed("it belongs to another event loop")
+        if inside_body_of(self._services):
+            raise NestedRun
         return self._services
 
     # Calls.
@@ -187,7 +177,8 @@ class Runner:
             RunnerClosed, NestedRun: misuse. KeyboardInterrupt, SystemExit: a body raised it; its result is kept.
         """
         call = name if isinstance(name, ToolCall) else ToolCall(name, arguments if arguments is not None else {})
-        return (await self.run_batch([call], signal=signal))[0]
+        self._open_services()
+        return await self._submission.single(call, signal, None)
 
     async def run_batch(
         self,
@@ -219,38 +210,9 @@ class Runner:
         on_event: Observer | None = None,
     ) -> Batch:
         """Start calls without waiting. They run to their end whether or not anybody waits."""
-        services = self._open_services()
-        if inside_body_of(services):
-            raise NestedRun
-        if deadline is not None:
-            _check(is_duration(deadline), "deadline", deadline, "a finite number of seconds above 0")
-        events = EventBuffer()
-
-        def observe(record: Any) -> None:
-            events.put(record)
-            if on_event is not None:
-                on_event(record)
-
-        run = BatchRun(
-            list(calls),
-            services,
-            AbortSignal.any(*([signal] if signal is not None else []), self._shutdown.signal),
-            max_parallel=self._max_parallel,
-            deps=deps if deps is not None else self._deps,
-            deadline=deadline,
-            keep=self._shelf.put,
-            attach=lambda run_id: self._hub.attach(run_id, observe),
-        )
-
-        async def live() -> None:
-            await run.run()
-            for state in run.states:
-                self._shelf.settled(state)
-                self._hub.detach(state.run_id)
-            events.close()
-
-        services.root.spawn(live, "batch")
-        return Batch(run, events, lambda: self.pending_approvals, self.decide, self._on_host_cancel, self._host_cancel_wait)
+        self._open_services()
+        require_deadline(deadline)
+        return self._submission.batch(list(calls), signal, deps, deadline, on_event)
 
     def result(self, run_id: str) -> ToolResult:
         """The result of an earlier call, also of one whose waiter was cancelled. Raises `NotSettled`, `UnknownRun`."""
@@ -265,7 +227,7 @@ class Runner:
 
     def decide(self, approval_id: str, decision: Decision) -> bool:
         """Answer a pending question. True only for its first answer."""
-        return self._open_services().approvals.decide(approval_id, decision)
+        return self._services is not None and self._services.approvals.decide(approval_id, decision)
 
     # Tools, hooks, observers.
 
@@ -304,26 +266,6 @@ class Runner:
         return self._hub.listen(observer)
 
     @staticmethod
-    def blocking(tools: Tools = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:
+    def blocking(tools: Iterable[Tools] = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:
         """The same without async: `with Runner.blocking(tools) as r: r.run_batch(...)`. `settings` are those of `Runner`."""
         return BlockingRunner(lambda: Runner(tools, **settings), backend)
-
-
-def default_max_processes() -> int:
-    """As many as the limit on open files allows: each process call needs about 8 descriptors in this process."""
-    try:
-        import resource
-    except ImportError:
-        return 64
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, min(256, (soft - 64) // 8))
-
-
-def _check(good: bool, what: str, value: object, expected: str) -> None:
-    if not good:
-        raise ConfigError(what, value, expected)
-
-
-def _count(what: str, value: int) -> int:
-    _check(isinstance(value, int) and not isinstance(value, bool) and value >= 1, what, value, "a whole number, 1 or more")
-    return value

@@ -1,0 +1,95 @@
+"""Settings of a runner, checked when it is made: a wrong one is an error before anything runs."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+from toolrunner.errors import ConfigError
+from toolrunner.pipeline.deadlines import is_duration
+from toolrunner.pipeline.services import Limits
+from toolrunner.policy import Approver, Policy
+from toolrunner.process import Supervisor
+from toolrunner.runner.waiting import OnHostCancel
+
+if sys.platform != "win32":
+    import resource
+
+DEFAULT_PARALLEL = 10
+"""Parallel-safe calls of one batch at once, if nobody says otherwise."""
+
+DESCRIPTORS_PER_PROCESS = 8
+"""Descriptors that one process call needs in this process at the most, while it is being started."""
+
+MOST_PROCESSES = 256
+"""Process calls of one runner at once, where the limit on open files allows more."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `Runner` is made with; its docstring says what each means. Times are seconds."""
+
+    deps: Any = None
+    policy: Policy | None = None
+    approver: Approver | None = None
+    max_parallel: int = DEFAULT_PARALLEL
+    hook_timeout: float = 30.0
+    approval_timeout: float = 300.0
+    settle_timeout: float | None = None
+    on_host_cancel: OnHostCancel | str = OnHostCancel.SETTLE
+    host_cancel_wait: float = 30.0
+    kill_after: float = 2.0
+    dedupe_by_arguments: bool = False
+    max_threads: int = 32
+    max_processes: int | None = None
+    supervisor: Callable[[], Supervisor] = Supervisor
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be worked with, naming it. Raises `ConfigError`."""
+        for what in ("hook_timeout", "approval_timeout", "host_cancel_wait"):
+            _require(is_duration(getattr(self, what)), what, getattr(self, what), "a finite number of seconds above 0")
+        settle = self.settle_timeout
+        _require(settle is None or is_duration(settle), "settle_timeout", settle, "a finite number of seconds above 0, or None")
+        _require(self.kill_after == 0 or is_duration(self.kill_after), "kill_after", self.kill_after, "seconds, 0 or more")
+        for what in ("max_parallel", "max_threads"):
+            _require(_is_count(getattr(self, what)), what, getattr(self, what), "a whole number, 1 or more")
+        most = self.max_processes
+        _require(most is None or _is_count(most), "max_processes", most, "a whole number, 1 or more, or None")
+        words = [str(word) for word in OnHostCancel]
+        _require(self.on_host_cancel in words, "on_host_cancel", self.on_host_cancel, " or ".join(map(repr, words)))
+
+    def limits(self) -> Limits:
+        """The bounds, as the pipeline reads them."""
+        return Limits(
+            hook_timeout=self.hook_timeout,
+            settle_timeout=self.settle_timeout,
+            kill_after=self.kill_after,
+            dedupe_by_arguments=self.dedupe_by_arguments,
+            max_threads=self.max_threads,
+            max_processes=self.max_processes if self.max_processes is not None else default_max_processes(),
+        )
+
+
+def default_max_processes() -> int:
+    """As many as the limit on open files allows (RLIMIT_NOFILE, getrlimit(2)), half of it left to the host."""
+    if sys.platform == "win32":
+        return MOST_PROCESSES
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_PROCESSES
+    return max(1, min(MOST_PROCESSES, soft // 2 // DESCRIPTORS_PER_PROCESS))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def require_deadline(seconds: float | None) -> None:
+    """Refuse a batch deadline that is no duration. Raises `ConfigError`."""
+    _require(seconds is None or is_duration(seconds), "deadline", seconds, "a finite number of seconds above 0, or None")
+
+
+def _require(good: bool, what: str, value: object, expected: str) -> None:  # noqa: FBT001 - reads as a sentence at the call
+    if not good:
+        raise ConfigError(what, value, expected)
