@@ -18,7 +18,7 @@ from typing import final
 
 import anyio
 
-from toolrunner.facts import Containment, ProcessIdentity
+from toolrunner.facts import ProcessIdentity
 from toolrunner.process.ending import ProcessEnd, SpawnErrorKind, SpawnRefused
 from toolrunner.process.finish import Finish
 from toolrunner.process.identity import identity_of, starttime_of
@@ -35,12 +35,12 @@ from toolrunner.process.survey import SCAN_PAUSE, Quarry, describe, end_all, sen
 class LooseProcess:
     """A `Prepared` that nobody answers for. `closed` is called once, when it is over."""
 
-    def __init__(self, request: Request, closed: Callable[["LooseProcess"], None]) -> None:
+    def __init__(self, request: Request, why: str, closed: Callable[["LooseProcess"], None]) -> None:
         """Raises SpawnRefused. Everything is opened and checked here; only the fork and the exec are left to `go`."""
         self.plan = plan = request.plan
         self.identity: ProcessIdentity | None = None
         self.unreaped: Listing = []  # what SIGKILL had not ended when the end was reported
-        self._mark, self._closed = request.mark, closed
+        self._mark, self._why, self._closed = request.mark, why, closed
         if any(target != fd for target, fd in plan.pass_fds.items()):
             raise SpawnRefused(SpawnErrorKind.SETUP, "best_effort cannot give descriptors new numbers")
         self._argv, self._env = arguments(plan), dict(entry.partition(b"=")[::2] for entry in environment(plan, request.mark))
@@ -119,7 +119,7 @@ class LooseProcess:
 
     def _finish(self) -> None:
         self._report = replace(self._report, at=time.monotonic(), proven=self._process is None)
-        finish = Finish(self.plan, self._pipes.readers, self._go_at is not None, self._stopped, Containment.BEST_EFFORT)
+        finish = Finish(self.plan, self._pipes.readers, self._go_at is not None, self._stopped, self._why)
         self._end = finish.build(self._report, self.identity, self._requested_at)
         self.unreaped = self._report.left
         self.dispose()

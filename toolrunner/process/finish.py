@@ -26,13 +26,16 @@ ENVIRONMENT_READABLE = "environment: a tool of the same user can read the host's
 @final
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What the host itself knows: `released` = its `go` was sent, `stopped` = a stop was asked for."""
+    """What the host itself knows: `released` = its `go` was sent, `stopped` = a stop was asked for.
+
+    `no_keeper` says why the call had none; None when it had one.
+    """
 
     plan: LaunchPlan
     readers: Sequence[Reader]
     released: bool
     stopped: bool
-    containment: Containment = Containment.KEEPER
+    no_keeper: str | None = None
 
     def build(self, report: Report, identity: ProcessIdentity | None, requested_at: datetime | None) -> ProcessEnd:
         """Everything in one value."""
@@ -75,7 +78,7 @@ class Finish:
         stdout, stderr = (reader.capture for reader in self.readers)
         return Process(
             pid=identity.pid if identity is not None else None,
-            containment=self.containment if report.proven else Containment.BEST_EFFORT,
+            containment=Containment.KEEPER if report.proven and self.no_keeper is None else Containment.BEST_EFFORT,
             exit_code=code,
             signal=signal,
             stdout=stdout.text(),
@@ -105,8 +108,9 @@ class Finish:
             missing.append("kill_tree: keeper and warden were lost; the call's processes were looked for by session and marker")
         elif report.cause == "lost" and self.released:
             missing.append("supervision: the warden was lost, so the keeper ended the call")
-        elif not report.proven:
-            missing.append("kill_tree: best_effort finds processes by group, parent and marker; that none is left is no proof")
+        elif self.no_keeper is not None:
+            text = "processes are found by group, parent and marker, and that none is left is no proof"
+            missing.append(f"kill_tree: best_effort because {self.no_keeper}; {text}")
         if self.plan.clear_env or None in self.plan.env.values():
             missing.append(ENVIRONMENT_READABLE)
         return missing + [reader.capture.spill_error for reader in self.readers if reader.capture.spill_error]

@@ -88,6 +88,7 @@ class KeptProcess:
     def _at_gate(self, kind: str, words: dict[str, str]) -> None:
         if kind == "unfit":
             raise Unfit(unhexed(words["why"]))
+        self._link.proved = True
         if kind == "refused":
             raise self._refusal(words)
         self._keeper = int(words["keeper"])

@@ -26,13 +26,13 @@ Listing = list[tuple[int, int, int, str, str]]
 
 @final
 class Link:
-    """A running warden. `unfit` is set once its self-test was seen to fail; `retired` once another one took its place."""
+    """A running warden."""
 
     def __init__(self, python: str, standing: tuple[str, ...]) -> None:
         self.python = python
         self.standing = standing  # what the host was (ids, capabilities, namespaces) when it was started
-        self.unfit: str | None = None
         self.closed = False
+        self.proved = False  # a keeper of it has answered: this interpreter can do it
         self.control, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -69,7 +69,13 @@ class Link:
         """Continue the warden if something has stopped it; it then does the same for its keepers."""
         facts = stat(self.pid)
         if facts is not None and facts.state in "Tt" and facts.starttime == self.starttime:
-            self.process.send_signal(signal.SIGCONT)
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        try:
+            self.process.send_signal(number)
+        except PermissionError:  # this host gave up the user id the warden was started with
+            pass
 
     async def adopt(self, keeper: int) -> Listing | None:
         """Have this keeper gone and everything it left swept. What remains, () as proof; None when the warden is gone too."""
@@ -123,7 +129,7 @@ class Link:
         self.wake()
         with anyio.CancelScope(shield=True):
             if not await exited(self.process, END_BOUND):
-                self.process.kill()
+                self._signal(signal.SIGKILL)
                 await exited(self.process, ANSWER_BOUND)
 
 

@@ -32,6 +32,9 @@ from toolrunner.process.wardens import WARDENS
 ATTEMPTS = 3
 """Launches of one plan: a warden or idle keeper that dies just then has run nothing, so once more is safe."""
 
+WISHED = "it was asked for"
+"""Why a call has no keeper when that is no failure."""
+
 QUEUE_PAUSE = 0.5
 """Seconds to wait for room in the warden's queue before looking whether the warden is awake."""
 
@@ -68,7 +71,7 @@ class Supervisor:
         """
         self._check_open()
         request = Request(plan, dirfd, on_output, sink)
-        process = await self._prepare_kept(request) or LooseProcess(request, self._over)
+        process = await self._prepare_kept(request) or LooseProcess(request, self._no_keepers or WISHED, self._over)
         self._live.add(process)
         return process
 
@@ -155,6 +158,8 @@ class Supervisor:
                 await link.settle()
             else:
                 return process
+            if not link.proved and not link.alive():
+                raise Unfit(f"the supervising process does not run under {self._python!r}")
         raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
 
     def _link(self, now: Standing) -> Link:
