@@ -109,7 +109,7 @@ class _Latch:
                 subscription.fire()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """One source of a signal: a latch, read with or without drains, told under its own name or the merger's."""
 
@@ -131,7 +131,7 @@ class AbortSignal:
     __slots__ = ("_derived_from", "_parts", "_seen", "observed")
 
     def __init__(self, parts: Iterable[_Part] = (), derived_from: "tuple[AbortSignal, ...]" = ()) -> None:
-        self._parts = tuple(dict.fromkeys(parts))
+        self._parts = tuple(parts)
         self._derived_from = derived_from
         self._seen: dict[str, AbortReason] = {}
         self.observed = False

@@ -1,6 +1,5 @@
 """The in-memory journal: the library's default. Everything it took is known at once and gone with the process."""
 
-import itertools
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,13 +17,15 @@ class MemoryJournal:
 
     def __init__(self, kept: int = KEPT_RECORDS) -> None:
         self._records: deque[Record] = deque(maxlen=kept)
-        self._seq = itertools.count(1)
+        self._taken = 0
+        """How many records were ever taken; the last one's `seq`."""
 
     def append(self, *records: Record) -> None:
         """Take the records; they are as durable as memory gets, so there is nothing to wait for."""
         for record in records:
             if not record.transient:
-                self._records.append(replace(record, seq=next(self._seq)))
+                self._taken += 1
+                self._records.append(record)
 
     @property
     def error(self) -> str | None:
@@ -32,7 +33,10 @@ class MemoryJournal:
         return None
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(tuple(self._records))
+        """The records that are kept, numbered. (Not when they come in: most are never read.)"""
+        kept = tuple(self._records)
+        first = self._taken - len(kept) + 1
+        return (replace(record, seq=first + index) for index, record in enumerate(kept))
 
     async def aclose(self) -> None:
         """Nothing is pending, ever."""

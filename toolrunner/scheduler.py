@@ -6,6 +6,7 @@ one BatchRun per batch; which calls are acting is changed by `_Place` only, sync
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, final
 
 import anyio
@@ -106,11 +107,11 @@ class BatchRun:
     async def _start_all(self) -> None:
         """Start calls in model order, each when there is room. After an abort the rest is only closed, without a task each."""
         for index, state in enumerate(self.states):
-            await self._wait_for(lambda index=index: self.signal.aborted or self._has_room(index))
+            await self._wait_for(partial(self._may_begin, index))
             if self.signal.aborted:
                 return
             self._open[state] = None
-            self._services.root.spawn(lambda index=index: self._live(index), f"call {state.name}", context=state.context.copy())
+            self._services.root.spawn(partial(self._live, index), f"call {state.name}", context=state.context.copy())
             # Hooks are observed in model order; a pending approval holds nobody up.
             await wait_through(state.decided, self._torn_down)
 
@@ -186,6 +187,9 @@ class BatchRun:
         except InvalidArguments:
             return False
 
+    def _may_begin(self, index: int) -> bool:
+        return self.signal.aborted or self._has_room(index)
+
     def _has_room(self, index: int) -> bool:
         """Whether call `index` may have a place now.
 
@@ -201,7 +205,7 @@ class BatchRun:
     async def take_place(self, index: int) -> None:
         """Wait for a place and take it; read anew whether the call is exclusive. An abort ends the wait without a place."""
         state = self.states[index]
-        await self._wait_for(lambda: self.signal.aborted or self._has_room(index))
+        await self._wait_for(partial(self._may_begin, index))
         if not self.signal.aborted:
             self._acting[state] = self.is_exclusive(state)
 

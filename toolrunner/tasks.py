@@ -52,8 +52,10 @@ class OwnedTask:
             uncancel()
 
     def was_cancelled_from_outside(self, error: BaseException, *, told: bool) -> bool:
-        """Whether `error` is a cancellation of this task that is not ours (`told`: ours was made). asyncio counts requests, so a
-        CancelledError that the code inside made up itself is told apart; trio lets nobody make one up."""
+        """Whether `error` is a cancellation of this task that is not ours (`told`: ours was made).
+
+        asyncio counts requests, so a CancelledError that the code inside made up is told apart; trio lets nobody make one up.
+        """
         if not isinstance(error, anyio.get_cancelled_exc_class()):
             return False
         cancelling = getattr(self._native, "cancelling", None)

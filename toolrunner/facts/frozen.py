@@ -26,7 +26,7 @@ class FrozenDict(dict[str, Any]):
     """A dict that refuses every change."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
 
 @final
@@ -34,11 +34,18 @@ class FrozenList(list[Any]):
     """A list that refuses every change."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse  # type: ignore[assignment]
-    reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
 
 
-def freeze(value: object, path: str = "arguments", depth: int = 0) -> JsonValue:
+def freeze_arguments(value: object) -> dict[str, Any]:
+    """A frozen copy of a call's arguments. Raises `FreezeError` for anything but an object that JSON can say exactly."""
+    if not isinstance(value, Mapping):
+        raise FreezeError(f"arguments are a {type(value).__name__}; expected an object")
+    return FrozenDict({_key(key, "arguments"): freeze(item, f"arguments.{key}", 1) for key, item in value.items()})
+
+
+def freeze(value: object, path: str, depth: int = 0) -> JsonValue:
     """A frozen copy of a JSON value. Raises `FreezeError` for anything that JSON cannot say exactly.
 
     Tuples become lists; keys must be strings (JSON would turn others into strings silently); floats must be finite.

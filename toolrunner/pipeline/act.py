@@ -96,9 +96,16 @@ class _Action:
 
     async def dispatch(self, signal: AbortSignal) -> None:
         """Rows 8 and 9, with the tool's retries: `signal` is everything that may stop the body."""
-        async for attempt in attempts(self._state, signal):
+        state = self._state
+        assert state.registration is not None
+        policy = state.registration.tool.retry
+        if policy is None:
+            state.attempts = 1
+            await self._attempt(signal)
+            return
+        async for attempt in attempts(state, policy, signal):
             with attempt:
-                self._state.attempts += 1
+                state.attempts += 1
                 await self._attempt(signal)
 
     async def _attempt(self, signal: AbortSignal) -> None:

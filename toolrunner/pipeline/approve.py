@@ -1,7 +1,7 @@
 """Row 4: an ask and its answer. A grant is bound to exactly the call it was given for, and expires."""
 
 from toolrunner.facts import AbortReason, Source
-from toolrunner.facts.frozen import FreezeError, freeze
+from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -88,7 +88,7 @@ def _allowed(state: ActiveCall, services: Services, answer: Answer) -> bool:
         return False
     if decision.arguments is not None:
         try:
-            frozen = freeze(decision.arguments)
+            frozen = freeze_arguments(decision.arguments)
         except FreezeError as error:
             _denied(state, ErrorKind.APPROVER, f"the approver allowed other arguments, but {error}")
             return False

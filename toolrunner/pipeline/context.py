@@ -1,11 +1,12 @@
 """What one body may ask of its runner: the pipeline's side of ToolContext. No state of its own; everything is the call's."""
 
+import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Mapping
-from contextlib import AbstractContextManager
-from typing import Any, final
+from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any, Literal, final
 
+import anyio
 from pydantic import JsonValue
 
 from toolrunner.effects import EffectScope
@@ -47,13 +48,20 @@ class BodyServices:
         """Keep a value for the result. Raises `FreezeError` for what JSON cannot say."""
         self._state.follow_up.append(freeze(value, "follow_up"))
 
-    def cleanup(self) -> AbstractContextManager[object]:
-        """Hold cancels back for the block."""
-        return self._state.ledger.hold()
+    @contextlib.contextmanager
+    def cleanup(self) -> Iterator[None]:
+        """Hold cancels back for the block, as a shielded effect does: scopes by a shield, the native cancel by not sending it."""
+        ledger = self._state.ledger
+        ledger.shield(+1)
+        try:
+            with anyio.CancelScope(shield=True):
+                yield
+        finally:
+            ledger.shield(-1)
 
     def process_output(self, stream: str, data: bytes) -> None:
         """Show a chunk of a command's output."""
-        kind = "stderr" if stream == "stderr" else "stdout"
+        kind: Literal["stdout", "stderr"] = "stderr" if stream == "stderr" else "stdout"
         self._services.emit(Output(run_id=self._state.run_id, stream=kind, text=data.decode(errors="replace")))
 
     def _transient(self, record: Record) -> None:

@@ -68,9 +68,8 @@ def cancel(text: str) -> Cancel:
 def replace(content: str | Content | Sequence[Content], *, follow_up: Sequence[JsonValue] = ()) -> Replace:
     """For a post-execute hook: show the model this content instead, and add `follow_up`."""
     if isinstance(content, str):
-        content = Text(content)
-    parts = tuple(content) if isinstance(content, Sequence) else (content,)
-    return Replace(parts, tuple(follow_up))
+        return Replace((Text(content),), tuple(follow_up))
+    return Replace(tuple(content) if isinstance(content, Sequence) else (content,), tuple(follow_up))
 
 
 def block(text: str) -> Block:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 
 from toolrunner.facts import AbortReason, Note, NoteKind, Source
-from toolrunner.facts.frozen import FreezeError, freeze
+from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.pipeline.approve import approve
 from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.environment import environment_of
@@ -30,8 +30,9 @@ MAX_MODIFICATIONS = 3
 def record(state: ActiveCall, services: Services) -> None:
     """Row 0: read the arguments once, freeze them, and accept the call. From here on it gets exactly one result."""
     try:
-        state.arguments = freeze(_as_mapping(state.call.arguments))
-        state.call = replace(state.call, arguments=state.arguments)
+        arguments = freeze_arguments(_parsed(state.call.arguments))
+        state.arguments = arguments
+        state.call = replace(state.call, arguments=arguments)
     except FreezeError as error:
         state.problem = str(error)
         # Arguments that cannot be said as JSON are not repeated anywhere; raw text can, and helps whoever wrote it.
@@ -51,18 +52,14 @@ def record(state: ActiveCall, services: Services) -> None:
     )
 
 
-def _as_mapping(arguments: object) -> object:
+def _parsed(arguments: object) -> object:
+    """Raw JSON text as providers send it, read; no text at all is a call without arguments."""
     if not isinstance(arguments, str):
-        if isinstance(arguments, Mapping):
-            return arguments
-        raise FreezeError(f"arguments are a {type(arguments).__name__}; expected an object")
+        return arguments
     try:
-        parsed = json.loads(arguments) if arguments.strip() else {}
+        return json.loads(arguments) if arguments.strip() else {}
     except (ValueError, RecursionError) as error:
         raise FreezeError(f"arguments are not JSON: {error}") from error
-    if not isinstance(parsed, dict):
-        raise FreezeError(f"arguments are a JSON {type(parsed).__name__}; expected an object")
-    return parsed
 
 
 async def prepare(state: ActiveCall, services: Services) -> None:
@@ -124,7 +121,8 @@ async def decide(state: ActiveCall, services: Services) -> None:
         _decided(state, services, "allow", "no policy", "no policy was given, so every tool is allowed")
     else:
         try:
-            judgement = services.policy.decide(state.name, state.registration.tool.annotations, state.arguments)
+            arguments = state.arguments if isinstance(state.arguments, dict) else None
+            judgement = services.policy.decide(state.name, state.registration.tool.annotations, arguments)
         except Exception as error:  # noqa: BLE001 - a policy that cannot decide must not let anything through
             _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {error}")
             return

@@ -9,10 +9,11 @@ import anyio
 from tenacity import AsyncRetrying, AttemptManager, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from toolrunner.abort import AbortSignal
+from toolrunner.facts import EffectState
 from toolrunner.pipeline.outcome import effects_of, verdict_of
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.facts import EffectState
 from toolrunner.results import Outcome
+from toolrunner.tools import RetryPolicy
 
 
 def will_retry(state: ActiveCall) -> bool:
@@ -28,10 +29,8 @@ def will_retry(state: ActiveCall) -> bool:
     return tool.annotations.idempotent or effects_of(state).state in (EffectState.NONE, EffectState.REVERTED)
 
 
-async def attempts(state: ActiveCall, signal: AbortSignal) -> AsyncIterator[AttemptManager]:
+async def attempts(state: ActiveCall, policy: RetryPolicy, signal: AbortSignal) -> AsyncIterator[AttemptManager]:
     """One attempt, and as many more as the tool's retry policy and the truth allow. An abort ends the wait between two."""
-    assert state.registration is not None
-    policy = state.registration.tool.retry
 
     def again(_: object) -> bool:
         return will_retry(state) and not signal.aborted
@@ -42,8 +41,8 @@ async def attempts(state: ActiveCall, signal: AbortSignal) -> AsyncIterator[Atte
 
     retrying = AsyncRetrying(
         sleep=wait,
-        stop=stop_after_attempt(policy.attempts if policy is not None else 1),
-        wait=wait_exponential_jitter(policy.wait_initial, policy.wait_max) if policy is not None else wait_exponential_jitter(),
+        stop=stop_after_attempt(policy.attempts),
+        wait=wait_exponential_jitter(policy.wait_initial, policy.wait_max),
         retry=retry_if_result(again),
         retry_error_callback=_give_up,
     )

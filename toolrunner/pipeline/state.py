@@ -209,9 +209,8 @@ class ActiveCall:
         """Whether the body has noticed an abort through its signal."""
         return self.shown_signal.observed
 
-    def modify(self, arguments: JsonValue, by: str) -> None:
+    def modify(self, arguments: dict[str, Any], by: str) -> None:
         """Take other arguments, already frozen; everything decided so far was about the old ones."""
-        assert isinstance(arguments, dict)
         self.arguments = arguments
         self.call = replace(self.call, arguments=arguments)
         self.modified_by = by
