@@ -26,7 +26,7 @@ _orders = itertools.count(1)
 
 
 class AbortError(Exception):
-    """Raised by `raise_if_aborted`: the block ends because it was asked to. A body that lets it out has been stopped, not failed."""
+    """Raised by `raise_if_aborted`: the block ends because it was asked to. A body that lets it out was stopped, not failed."""
 
     def __init__(self, reason: AbortReason | None) -> None:
         super().__init__(reason)
@@ -48,7 +48,7 @@ class _Subscription:
 
     __slots__ = ("_fn", "_post", "immediate_only")
 
-    def __init__(self, fn: Callable[[], object], immediate_only: bool) -> None:
+    def __init__(self, fn: Callable[[], object], *, immediate_only: bool) -> None:
         self._fn = fn
         self._post = poster()
         self.immediate_only = immediate_only
@@ -88,7 +88,7 @@ class _Latch:
         self._notify()
         return won
 
-    def cause(self, immediate_only: bool) -> Cause | None:
+    def cause(self, *, immediate_only: bool) -> Cause | None:
         if immediate_only and "immediate" not in self._causes:
             return None
         return self._causes.get("first")
@@ -103,7 +103,7 @@ class _Latch:
     def _notify(self) -> None:
         for key in tuple(self._subscriptions):
             subscription = self._subscriptions.get(key)
-            if subscription is None or self.cause(subscription.immediate_only) is None:
+            if subscription is None or self.cause(immediate_only=subscription.immediate_only) is None:
                 continue
             if self._subscriptions.pop(key, None) is not None:
                 subscription.fire()
@@ -118,7 +118,7 @@ class _Part:
     source: str | None = None
 
     def cause(self) -> Cause | None:
-        cause = self.latch.cause(self.immediate_only)
+        cause = self.latch.cause(immediate_only=self.immediate_only)
         if cause is None or self.source is None:
             return cause
         return Cause(cause.order, AbortReason(self.source, cause.reason.text), cause.mode)
@@ -140,7 +140,7 @@ class AbortSignal:
     @property
     def aborted(self) -> bool:
         """Whether an abort was requested. Never goes back to False."""
-        if not any(part.latch.cause(part.immediate_only) is not None for part in self._parts):
+        if not any(part.latch.cause(immediate_only=part.immediate_only) is not None for part in self._parts):
             return False
         self._observe()
         return True
@@ -160,7 +160,7 @@ class AbortSignal:
     def _observe(self) -> None:
         self.observed = True
         for signal in self._derived_from:
-            signal._observe()
+            signal._observe()  # noqa: SLF001 - the same class
 
     def raise_if_aborted(self) -> None:
         """Raise `AbortError` if an abort was requested."""
@@ -191,7 +191,7 @@ class AbortSignal:
                 self._observe()
                 pending.pop()()
 
-        undo = [part.latch.subscribe(_Subscription(once, part.immediate_only)) for part in self._parts]
+        undo = [part.latch.subscribe(_Subscription(once, immediate_only=part.immediate_only)) for part in self._parts]
 
         def unsubscribe() -> None:
             pending.clear()
@@ -222,8 +222,8 @@ class AbortSignal:
 
     @staticmethod
     def any(*signals: "AbortSignal") -> "AbortSignal":
-        """A signal that is aborted when one of `signals` is; the earliest of them gives the reason. Aborting it is nobody's right."""
-        return AbortSignal((part for signal in signals for part in signal._parts), signals)
+        """A signal that is aborted when one of `signals` is; the earliest abort of them all gives the reason."""
+        return AbortSignal((part for signal in signals for part in signal._parts), signals)  # noqa: SLF001 - the same class
 
     @staticmethod
     def timeout(seconds: float) -> "AbortSignal":

@@ -15,7 +15,7 @@ from toolrunner.errors import ConfigError
 
 
 class Post(Protocol):
-    """Runs a callback on one loop, soon. Callable from any thread, signal handler or finalizer; RuntimeError once the loop closed."""
+    """Runs a callback on one loop, soon. From any thread, signal handler or finalizer; RuntimeError once the loop closed."""
 
     def __call__(self, fn: Callable[[], object], /) -> object: ...
 

@@ -8,7 +8,7 @@ from typing import final
 from toolrunner.records import Record
 
 KEPT_RECORDS = 100_000
-"""Older records are dropped, so that a runner that lives for weeks does not grow. Nothing in memory is ever replayed from them."""
+"""Older records are dropped, so that a runner that lives for weeks does not grow. Nothing is ever replayed from them."""
 
 
 @final

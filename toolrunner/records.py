@@ -34,7 +34,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecorded(_Record):
-    """Row 0: a call was accepted; from here on it gets exactly one result. `problem` says why its arguments could not be frozen."""
+    """Row 0: a call was accepted; from here on it gets exactly one result. `problem`: why its arguments could not be frozen."""
 
     name: str
     arguments: JsonValue

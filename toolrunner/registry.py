@@ -1,7 +1,7 @@
 """Registry: one call that belongs to no batch, and the child calls that bodies make.
 
-State: none of its own; a call's is its ActiveCall, the runner's its Services. A call runs in a task that the runner owns, so nobody
-who merely waits for its result can pierce it.
+State: none of its own; a call's is its ActiveCall, the runner's its Services. A call runs in a task that the runner owns, so
+nobody who merely waits for its result can pierce it.
 """
 
 import logging

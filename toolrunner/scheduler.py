@@ -32,7 +32,7 @@ _logger = logging.getLogger("toolrunner")
 class BatchRun:
     """One batch from submission to its last commit."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a fact of the batch's own
         self,
         calls: Sequence[ToolCall],
         services: Services,
@@ -89,7 +89,7 @@ class BatchRun:
         unsubscribe = self.signal.on_abort(self._note_stop)
         try:
             await self._start_all()
-        except BaseException as error:  # kept and raised by whoever waits, once everything is drained
+        except BaseException as error:  # noqa: BLE001 - kept and raised by whoever waits, once everything is drained
             self._fail(error)
         finally:
             await self._drain()
@@ -128,7 +128,7 @@ class BatchRun:
             if state.end is not None and state.end.fatal is not None:
                 self._fail(state.end.fatal)
             await settle(state, self._services, _Turn(self, index))
-        except BaseException as error:  # ours, or the loop's tear-down; the call itself was closed truthfully
+        except BaseException as error:  # noqa: BLE001 - ours, or the loop's tear-down; the call itself was closed truthfully
             self._fail(error)
         finally:
             publish(state, self._services)
@@ -144,7 +144,7 @@ class BatchRun:
                 close_truthfully(state, self.failure or RuntimeError("it was not reached"))
                 self._is_over(state)
                 await settle(state, self._services, _Turn(self, index))
-            except BaseException as error:  # the next calls must get their results all the same
+            except BaseException as error:  # noqa: BLE001 - the next calls must get their results all the same
                 self._fail(error)
                 close_truthfully(state, error)
                 publish(state, self._services)

@@ -65,7 +65,7 @@ def freeze(value: object, path: str, depth: int = 0) -> JsonValue:
     raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
 
 
-def _plain_scalar(value: str | bool | int | None, path: str) -> JsonValue:
+def _plain_scalar(value: str | int | None, path: str) -> JsonValue:
     # An enum member or another subclass would be written as its base and read back as something else.
     if type(value) not in (str, bool, int, type(None)):
         raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")

@@ -51,7 +51,7 @@ class StopPhase(StrEnum):
 class Stop:
     """The stop of one call: asked for, delivered, over. Each time is None until that step happened.
 
-    `signals` are the signals that were really sent, in order; `escalated` says that the grace period ran out and SIGKILL followed.
+    `signals` are those that were really sent, in order; `escalated` says that the grace period ran out and SIGKILL followed.
     """
 
     source: str

@@ -41,6 +41,7 @@ class Body(ABC):
     def deliver(self) -> None:
         """Tell the running body to stop, once. Sync; called on the loop while `run` is under way."""
 
+    @abstractmethod
     async def discard(self) -> None:
         """Let go of what was made ready for a body that will not be entered."""
 
@@ -65,11 +66,11 @@ class AsyncBody(Body):
         self._task = task
         try:
             returned = await tool.fn(**kwargs)
-        except BaseException as error:  # the body's own; whatever it raised is its end
+        except BaseException as error:  # noqa: BLE001 - the body's own; whatever it raised is its end
             if task.was_cancelled_from_outside(error, told=self._told):
                 # Nobody but the loop's own tear-down reaches this task.
                 self._state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
-            return raised(self._state, error, self._told)
+            return raised(self._state, error, saw_abort=self._told)
         finally:
             self._task = None
             if self._told:
@@ -80,6 +81,9 @@ class AsyncBody(Body):
         if self._task is not None and not self._told:
             # A shielded effect, or clean-up, holds the cancel back: a native cancel would go through its shield.
             self._state.ledger.after_shields(self._cancel)
+
+    async def discard(self) -> None:
+        """Nothing was made ready."""
 
     def _cancel(self) -> None:
         if self._task is not None and not self._told:
@@ -96,7 +100,7 @@ class ThreadBody(Body):
         self._arguments = arguments
         self._threads = threads
 
-    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:
+    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:  # noqa: ARG002 - a thread has no task to cancel
         box: list[BodyEnd | BaseException | None] = []
         done = anyio.Event()
         kwargs = self._arguments()
@@ -105,7 +109,7 @@ class ThreadBody(Body):
         await wait_through(done)
         end = box[0]
         # Told apart here and not in the thread, which has no loop to say what a cancellation is.
-        return raised(self._state, end, self._state.saw_abort) if isinstance(end, BaseException) else end
+        return raised(self._state, end, saw_abort=self._state.saw_abort) if isinstance(end, BaseException) else end
 
     def _call(self, gate: Gate, kwargs: dict[str, Any]) -> BodyEnd | BaseException | None:
         assert self._state.registration is not None
@@ -113,12 +117,15 @@ class ThreadBody(Body):
             return None
         try:
             returned = self._state.registration.tool.fn(**kwargs)
-        except BaseException as error:  # the body's own; whatever it raised is its end
+        except BaseException as error:  # noqa: BLE001 - the body's own; whatever it raised is its end
             return error
         return returned_end(self._state, returned, saw_abort=self._state.saw_abort)
 
     def deliver(self) -> None:
         """Nothing more to do: the merged signal is what the body reads."""
+
+    async def discard(self) -> None:
+        """Nothing was made ready."""
 
 
 def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> BodyEnd:
@@ -137,7 +144,7 @@ def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> Bod
     return BodyEnd(Ended.RETURNED, reply, reply.error, code, saw_abort=saw_abort)
 
 
-def raised(state: ActiveCall, error: BaseException, saw_abort: bool) -> BodyEnd:
+def raised(state: ActiveCall, error: BaseException, *, saw_abort: bool) -> BodyEnd:
     """The end of a body that raised: stopped if it ended by the stop it was told of, else its own error."""
     reason = state.body_signal.reason
     if reason is not None and is_stop(error, reason):

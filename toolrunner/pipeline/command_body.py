@@ -43,7 +43,7 @@ class CommandBody(Body):
         self._state = state
         self.prepared = prepared
 
-    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:
+    async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:  # noqa: ARG002 - the ladder ends it, no cancel
         if not gate():
             await self.prepared.abandon()
             return None

@@ -28,7 +28,7 @@ class BodyServices:
         self._state = state
         self._services = services
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:  # noqa: FBT001 - the protocol's form
+    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
         """An effect of the body."""
         return self._state.ledger.declare(kind, target, shield=shield)
 

@@ -1,7 +1,7 @@
 """One call's way through all rows: accept it, run it until its body is over, settle it.
 
-Registry and scheduler both compose a call from these, so single calls and batches cannot differ. No state; whatever breaks off, ours
-or the loop's tear-down, closes the call truthfully: exactly one result.
+Registry and scheduler both compose a call from these, so single calls and batches cannot differ. No state. Whatever breaks off,
+ours or the loop's tear-down, closes the call truthfully: exactly one result.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
 
 
-def accept(
+def accept(  # noqa: PLR0913 - each is a fact of the call's own
     call: ToolCall,
     services: Services,
     signal: AbortSignal,

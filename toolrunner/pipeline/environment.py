@@ -7,7 +7,9 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import final
 
 from pydantic import JsonValue
@@ -27,7 +29,7 @@ class Environment:
     env: tuple[tuple[str, str], ...] = field(default=())
 
     def gone(self) -> str | None:
-        """Why the call can no longer run where it was meant to, or None. One stat, so it may be asked in a stretch without await."""
+        """Why the call can no longer run where it was meant to, or None. One stat, so it fits in a stretch without await."""
         if not self.cwd:
             return None
         now = _identity(self.cwd)
@@ -45,7 +47,7 @@ def environment_of(command: Command | None) -> Environment:
     cwd = os.path.realpath(command.cwd if command.cwd is not None else os.curdir)
     path = command.env.get("PATH", os.environ.get("PATH"))
     program = command.argv[0]
-    resolved = shutil.which(program, path=path) if os.sep not in program else os.path.join(cwd, program)
+    resolved = shutil.which(program, path=path) if os.sep not in program else str(Path(cwd, program))
     env = tuple(
         sorted(
             (name, "" if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()) for name, value in command.env.items()
@@ -68,7 +70,7 @@ def grant_key(registration: Registration, arguments: JsonValue, environment: Env
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        facts = os.stat(path)
+        facts = Path(path).stat()
     except OSError:
         return None
-    return (facts.st_dev, facts.st_ino) if os.path.isdir(path) else None
+    return (facts.st_dev, facts.st_ino) if stat.S_ISDIR(facts.st_mode) else None

@@ -49,7 +49,7 @@ def publish(state: ActiveCall, services: Services) -> ToolResult:
 
 
 def check_after(state: ActiveCall) -> None:
-    """Row 10: an abort that came after the body turns a success into an abort, and takes nothing away. Drains are not seen here."""
+    """Row 10: an abort that came after the body turns a success into an abort, and takes nothing away. Drains are not seen."""
     reason: AbortReason | None = state.signal.immediate().reason
     if reason is None or state.refusal is not None:
         return

@@ -69,7 +69,9 @@ def replace(content: str | Content | Sequence[Content], *, follow_up: Sequence[J
     """For a post-execute hook: show the model this content instead, and add `follow_up`."""
     if isinstance(content, str):
         return Replace((Text(content),), tuple(follow_up))
-    return Replace(tuple(content) if isinstance(content, Sequence) else (content,), tuple(follow_up))
+    if isinstance(content, Sequence):
+        return Replace(tuple(content), tuple(follow_up))
+    return Replace((content,), tuple(follow_up))
 
 
 def block(text: str) -> Block:
@@ -122,7 +124,7 @@ def hook_name(hook: object) -> str:
 
 
 @final
-class HookFailed(Exception):  # noqa: N818 - becomes HOOK_ERROR
+class HookFailed(Exception):
     """A hook raised, ran over its bound, or answered with something that is no answer."""
 
     def __init__(self, error: Error) -> None:
@@ -144,7 +146,7 @@ def safe_text(error: BaseException) -> str:
     """The text of any exception, also of one whose `__str__` raises: errors are foreign code until they are text."""
     try:
         return str(error)
-    except Exception:  # hostile or broken __str__
+    except Exception:  # noqa: BLE001 - hostile or broken __str__
         return "(no text: its __str__ raised)"
 
 
@@ -169,7 +171,7 @@ async def run_hook(
     async def run() -> None:
         try:
             box.value = await call()
-        except BaseException as error:  # foreign code; whatever it raised is the call's answer
+        except BaseException as error:  # noqa: BLE001 - foreign code; whatever it raised is the call's answer
             box.error = error
         box.done = True
         box.over.set()

@@ -47,7 +47,7 @@ class Lease:
         """Give everything back; calling it again does nothing."""
         if not self.released:
             self.released = True
-            self._desk._give_back(self)
+            self._desk.give_back(self)
 
     def held_above(self) -> "set[Lease]":
         """The leases of the calls in whose bodies this one was made."""
@@ -112,7 +112,8 @@ class LeaseDesk:
             above = above.parent
         return Needs(needs.resources, tuple(place for place in needs.places if place.pool not in held)) if held else needs
 
-    def _give_back(self, lease: Lease) -> None:
+    def give_back(self, lease: Lease) -> None:
+        """Called by `Lease.release`, once per lease."""
         del self._out[lease]
         self._used.subtract(place.pool for place in lease.needs.places)
         self._grant()

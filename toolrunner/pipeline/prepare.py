@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-
 from toolrunner.facts import AbortReason, Note, NoteKind, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.pipeline.approve import approve
@@ -24,7 +23,7 @@ from toolrunner.results import Code, Error, ErrorKind, Outcome
 from toolrunner.tools import BodyKind, InvalidArguments
 
 MAX_MODIFICATIONS = 3
-"""How often an approver may allow other arguments than those it was asked about; more would be a conversation, not an approval."""
+"""How often an approver may allow other arguments than those it was asked about; more would be a conversation."""
 
 
 def record(state: ActiveCall, services: Services) -> None:

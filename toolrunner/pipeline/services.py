@@ -2,15 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from toolrunner.effects import LoopCall
 from toolrunner.loops import Post
 from toolrunner.observe import Watches
-from toolrunner.pipeline.leases import LeaseDesk
-from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
+from toolrunner.pipeline.leases import LeaseDesk
+from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.policy import ApprovalDesk, Grants, Policy
 from toolrunner.process import Prepared
 from toolrunner.records import Journal

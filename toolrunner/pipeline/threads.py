@@ -47,7 +47,7 @@ class WorkerThreads:
         self._count = 0
 
     def start(self, fn: Callable[[], None], post: Post, done: Callable[[], None]) -> None:
-        """Run `fn` (which lets nothing out) in a thread; then `done` on the loop of `post`. Raises RuntimeError if no thread starts."""
+        """Run `fn` (which lets nothing out) in a thread, then `done` on the loop. Raises RuntimeError if no thread starts."""
         worker = self._idle.pop() if self._idle else self._new()
 
         def job() -> None:

@@ -73,7 +73,7 @@ async def in_thread(services: Services, fn: Callable[[], T]) -> T:
     def run() -> None:
         try:
             box.append(fn())
-        except BaseException as error:  # raised again below, in the task that asked
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the task that asked
             errors.append(error)
 
     services.threads.start(run, poster(), done.set)

@@ -68,7 +68,7 @@ class _Ring:
         outer = signal
         try:
             answer = await wrapper(state.call, next_)
-        except BaseException as error:  # foreign code; a started body is awaited below whatever it raised
+        except BaseException as error:  # noqa: BLE001 - foreign code; a started body is awaited below whatever it raised
             await self._finish_inside()
             self._take_error(wrapper, error)
             return

@@ -4,9 +4,9 @@
 models and people, `answers` = retry and the other questions, `batch` = the results of a batch, `forms` = the public JSON form.
 """
 
+from toolrunner.results.answers import retry_answer
 from toolrunner.results.batch import BatchResult
 from toolrunner.results.forms import SCHEMA_VERSION, result_from_json, result_to_dict, result_to_json, schema
-from toolrunner.results.answers import retry_answer
 from toolrunner.results.model import CallFacts, Error, Sandbox
 from toolrunner.results.result import ToolResult
 from toolrunner.results.rows import ROWS, Row, illegal

@@ -69,7 +69,7 @@ def loop_caller(post: Post) -> LoopCall:
         def run() -> None:
             try:
                 future.set_result(fn())
-            except BaseException as error:  # it belongs to the thread that waits
+            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that waits
                 future.set_exception(error)
 
         post(run)

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, final
 
-
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import NestedRun, RunnerClosed

@@ -58,5 +58,5 @@ class Hub:
         for observer in (*self._all, own) if own is not None else self._all:
             try:
                 observer(record)
-            except Exception:  # foreign code
+            except Exception:
                 _logger.exception("an observer raised at %s", record.type)

@@ -90,6 +90,6 @@ def require_deadline(seconds: float | None) -> None:
     _require(seconds is None or is_duration(seconds), "deadline", seconds, "a finite number of seconds above 0, or None")
 
 
-def _require(good: bool, what: str, value: object, expected: str) -> None:  # noqa: FBT001 - reads as a sentence at the call
+def _require(good: bool, what: str, value: object, expected: str) -> None:
     if not good:
         raise ConfigError(what, value, expected)

@@ -56,7 +56,7 @@ class Submission:
         async def live() -> None:
             try:
                 await run_one(state, self._services)
-            except BaseException as error:  # ours, or the loop's tear-down; raised in the host's task, the call is closed
+            except BaseException as error:  # noqa: BLE001 - ours, or the loop's tear-down; raised in the host's task, the call is closed
                 failures.append(error)
             publish(state, self._services)
             self._let_go(state)

@@ -19,7 +19,7 @@ class OnHostCancel(StrEnum):
 
 
 async def wait_as_host(done: anyio.Event, on_cancel: OnHostCancel, abort: Callable[[], object], limit: float) -> None:
-    """Wait for `done` in the host's own task. `abort` is called if that task is cancelled; `limit` in seconds bounds the wait then."""
+    """Wait for `done` in the host's own task. If it is cancelled, `abort` is called; `limit` (seconds) bounds the wait then."""
     try:
         await done.wait()
     except anyio.get_cancelled_exc_class():
