@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
-from toolrunner.facts import Content, Text
+from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.loops import call_later
 from toolrunner.policy import Decision
 from toolrunner.results import Error, ErrorKind, ToolResult
@@ -69,9 +69,9 @@ def replace(content: str | Content | Sequence[Content], *, follow_up: Sequence[J
     """For a post-execute hook: show the model this content instead, and add `follow_up`."""
     if isinstance(content, str):
         return Replace((Text(content),), tuple(follow_up))
-    if isinstance(content, Sequence):
-        return Replace(tuple(content), tuple(follow_up))
-    return Replace((content,), tuple(follow_up))
+    if isinstance(content, Text | Image | File | Json):
+        return Replace((content,), tuple(follow_up))
+    return Replace(tuple(content), tuple(follow_up))
 
 
 def block(text: str) -> Block:
