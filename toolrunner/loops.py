@@ -77,7 +77,8 @@ def spawn_detached(fn: Callable[[], Coroutine[Any, Any, None]], name: str, conte
     """
     native = native_loop()
     if hasattr(native, "create_task"):
-        task = native.create_task(fn(), name=name, context=context)
+        # Not loop.create_task: an eager task factory would run the first step inside this call, before the caller has the task.
+        task = sys.modules["asyncio"].Task(fn(), loop=native, name=name, context=context)
         _detached.add(task)
         task.add_done_callback(_detached.discard)
     else:

@@ -1,5 +1,6 @@
 """What one body may ask of its runner: the pipeline's side of ToolContext. No state of its own; everything is the call's."""
 
+import codecs
 import contextlib
 import logging
 import threading
@@ -27,6 +28,9 @@ class BodyServices:
     def __init__(self, state: ActiveCall, services: Services) -> None:
         self._state = state
         self._services = services
+        # A character may be cut in two by the border of a chunk.
+        utf8 = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {"stdout": utf8("replace"), "stderr": utf8("replace")}
 
     def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
         """An effect of the body."""
@@ -62,7 +66,9 @@ class BodyServices:
     def process_output(self, stream: str, data: bytes) -> None:
         """Show a chunk of a command's output."""
         kind: Literal["stdout", "stderr"] = "stderr" if stream == "stderr" else "stdout"
-        self._services.emit(Output(run_id=self._state.run_id, stream=kind, text=data.decode(errors="replace")))
+        text = self._decoders[kind].decode(data)
+        if text:
+            self._services.emit(Output(run_id=self._state.run_id, stream=kind, text=text))
 
     def _transient(self, record: Record) -> None:
         if threading.get_ident() == self._services.loop_thread:
