@@ -77,6 +77,16 @@ def test_a_huge_value_is_shortened() -> None:
     assert len(message) < 300
 
 
+def test_a_field_far_down_is_named_in_short() -> None:
+    @tool
+    def take(value: JsonValue) -> None: ...
+
+    value: Any = object()
+    for _ in range(100):
+        value = [value]
+    assert len(said({"value": value}, take)) < 400
+
+
 def test_many_problems_are_counted_not_listed() -> None:
     message = said({"path": "a", "parts": ["x"] * 1000})
     assert message.endswith("; and 992 more")

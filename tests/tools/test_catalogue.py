@@ -32,7 +32,6 @@ def test_a_name_is_registered_once_and_can_be_taken_out() -> None:
     assert catalogue.find("read") is not None
 
 
-@pytest.mark.case("E8")
 def test_a_replaced_tool_is_another_registration_in_the_same_place() -> None:
     old, new = make("read"), make("read")
     catalogue = Catalogue([old, make("write")])

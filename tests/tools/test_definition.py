@@ -293,6 +293,8 @@ def test_read_only_tools_are_parallel_and_others_exclusive_unless_they_say_so() 
 
 
 def test_locks_are_sorted_and_a_key_is_locked_once_as_hard_as_it_is_used() -> None:
-    made = tool(resources=lambda args: ["z", Resource("b", "read"), Resource(args["path"]), Resource("z", "read")])(read)
+    made = tool(
+        resources=lambda args: ["z", Resource("b", "read"), Resource(args["path"], "read"), args["path"], Resource("z", "read")]
+    )(read)
     assert made.locks({"path": "a"}) == (Resource("a"), Resource("b", "read"), Resource("z"))
     assert tool(read).locks({}) == ()

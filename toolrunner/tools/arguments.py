@@ -20,9 +20,6 @@ SHOWN_PROBLEMS = 8
 SHOWN_CHARACTERS = 60
 """How much of a bad value is shown: enough to recognise it by, and a whole file may have been sent."""
 
-SHOWN_STEPS = 8
-"""How far down a bad field is named: deeper than tools nest, and a hostile list may nest as deep as the stack."""
-
 
 class _Short(reprlib.Repr):
     def repr_instance(self, x: object, level: int) -> str:  # noqa: ARG002  # reprlib's
@@ -90,8 +87,8 @@ class Arguments:
         return f"only {', '.join(map(repr, self.expected))}" if self.expected else "no arguments"
 
 
-def _thawed(value: Any) -> Any:  # noqa: ANN401  # JSON, frozen in whatever way
-    """The same JSON in new dicts and lists, which is what pydantic takes everywhere."""
+def _thawed(value: Any) -> Any:
+    """JSON that was frozen in whatever way in new dicts and lists, which is what pydantic takes everywhere."""
     if isinstance(value, Mapping):
         return {key: _thawed(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -101,9 +98,8 @@ def _thawed(value: Any) -> Any:  # noqa: ANN401  # JSON, frozen in whatever way
 
 def location(loc: Sequence[int | str]) -> str:
     """Where in the arguments: `files[2].path`."""
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc[:SHOWN_STEPS])
-    deeper = "..." if len(loc) > SHOWN_STEPS else ""
-    return _cut(steps.removeprefix(".")) + deeper or "arguments"
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    return _cut(steps.removeprefix(".")) or "arguments"
 
 
 def shortened(value: object) -> str:

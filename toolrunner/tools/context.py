@@ -61,7 +61,7 @@ class ContextServices(Protocol):
     All but `run` and `cleanup` may be called from the body's own thread (sync bodies) and must not block for long.
     """
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:  # noqa: FBT001  # always by position, from one place
+    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
         """Declare an effect; see `ToolContext.effect`."""
         ...
 

@@ -94,7 +94,7 @@ def _content(parts: Sequence[object]) -> tuple[Content, ...]:
     return checked
 
 
-def _checked(returns: TypeAdapter[Any], returned: object) -> Any:  # noqa: ANN401  # what the annotation says
+def _checked(returns: TypeAdapter[Any], returned: object) -> Any:
     try:
         return returns.validate_python(returned)
     except ValidationError as error:

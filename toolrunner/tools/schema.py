@@ -36,7 +36,7 @@ class _Schema(GenerateJsonSchema):
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # the base class's own declaration
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002  # pydantic's
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  # pydantic's
         return False
 
 
@@ -125,7 +125,7 @@ def _reason(error: PydanticUserError) -> str:
     return error.message.partition(". ")[0].removesuffix(".")
 
 
-def _returns(tool: str, hint: Any) -> TypeAdapter[Any] | None:  # noqa: ANN401  # a hint
+def _returns(tool: str, hint: Any) -> TypeAdapter[Any] | None:
     if hint is NOTHING or hint is Any:
         return None
     try:

@@ -134,7 +134,7 @@ class Tool(Generic[P, R_co]):
         return tuple(Resource(key, wanted[key]) for key in sorted(wanted))
 
 
-def _before_dispatch(name: str, what: str, fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401  # the tool's
+def _before_dispatch(name: str, what: str, fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     try:
         return fn(**kwargs)
     except InvalidArguments:
