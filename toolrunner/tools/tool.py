@@ -107,7 +107,7 @@ class Tool(Generic[P, R_co]):
         """
         returned = _before_dispatch(self.name, "no command could be made from these arguments", self.fn, parsed)
         if not isinstance(returned, Command):
-            raise InvalidArguments(f"{self.name}: returned {type(returned).__name__}, not a Command; nothing was started")
+            raise InvalidArguments(f"{self.name}: returned {type(returned).__name__}, not a Command")
         return returned
 
     def is_parallel(self, parsed: Mapping[str, Any]) -> bool:
@@ -140,7 +140,7 @@ def _before_dispatch(name: str, what: str, fn: Callable[..., Any], kwargs: Mappi
     except InvalidArguments:
         raise
     except Exception as error:
-        raise InvalidArguments(f"{name}: {what}: {told(error)}; nothing was started") from error
+        raise InvalidArguments(f"{name}: {what}: {told(error)}") from error
 
 
 def _check(tool: Tool[..., Any]) -> None:
