@@ -71,6 +71,8 @@ class LiveBody:
         self._timers: list[Callable[[], None]] = []
         self._since: datetime | None = None
         self._entered = False
+        self._broken: Exception | None = None
+        """A bug of ours around the body; its call waits in another task, which raises it."""
 
     async def run(self) -> None:
         """Start the body's task and wait: for its end, or until the call is published early."""
@@ -79,10 +81,16 @@ class LiveBody:
         state.lives = True
         self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
         await wait_through(state.published_early, self._torn_down)
+        if self._broken is not None:
+            raise self._broken
 
     async def _live(self) -> None:
         try:
             await self._enter_and_end()
+        except Exception as error:
+            self._broken = error
+            if self._state.published_early.is_set():
+                raise  # nobody waits any more: the task's own log is where it is heard of
         finally:
             self._state.lives = False
             self._state.published_early.set()

@@ -53,6 +53,8 @@ class _Ring:
         self._called = False
         self._closed = False
         self._inside_over = anyio.Event()
+        self._broken: Exception | None = None
+        """What broke inside, and is nobody's answer: a bug of ours, which a wrapper must neither hide nor be blamed for."""
 
     async def go_on(self, signal: AbortSignal) -> None:
         """Run this ring's wrapper, or the dispatch when no wrapper is left."""
@@ -87,6 +89,9 @@ class _Ring:
         inside = _Ring(self._state, self._wrappers[1:], self._dispatch, self._provisional)
         try:
             await inside.go_on(merged)
+        except Exception as error:  # wrappers' own errors are taken where they are raised, so this one is ours
+            self._broken = error
+            raise
         finally:
             self._inside_over.set()
         return self._provisional()
@@ -96,6 +101,8 @@ class _Ring:
         self._closed = True
         if self._called:
             await wait_through(self._inside_over)
+        if self._broken is not None:
+            raise self._broken
 
     def _take_error(self, wrapper: Wrapper, error: BaseException) -> None:
         state = self._state
