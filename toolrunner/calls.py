@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from toolrunner.wire import call_from_item
+from toolrunner.wire import WireCall, call_from_item, calls_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +30,16 @@ class ToolCall:
     @classmethod
     def from_provider(cls, provider: str, item: object) -> "ToolCall":
         """The call in one provider item (a dict, or an SDK object that can dump itself as one)."""
-        call = call_from_item(provider, item)
+        return cls._from_wire(call_from_item(provider, item))
+
+    @classmethod
+    def from_response(cls, provider: str, response: object) -> "list[ToolCall]":
+        """All calls of one whole response (or its message, or its items) that are ours to run, in the model's order.
+
+        A response that was cut off gives none: a half call must not be run.
+        """
+        return [cls._from_wire(call) for call in calls_in(provider, response)]
+
+    @classmethod
+    def _from_wire(cls, call: WireCall) -> "ToolCall":
         return cls(call.name, call.arguments, call_id=call.call_id, kind=call.kind, provider_meta=call.provider_meta)

@@ -191,7 +191,7 @@ class _Action:
             return False
         if services.catalogue.find(state.name) is not state.registration:
             text = f"{state.name!r} was registered anew after this call was decided on"
-            state.refuse(Outcome.REJECTED, Code.TOOL_CHANGED, Error(Code.TOOL_CHANGED, text))
+            state.refuse(Outcome.REJECTED, Code.TOOL_CHANGED, Error(ErrorKind.TOOL_CHANGED, text))
             return False
         if state.grant is not None:
             assert state.registration is not None

@@ -96,7 +96,7 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
     assert state.command is not None
     code, error = _failure(facts, state.command.ok) if ended is Ended.RETURNED else (None, None)
     if ended is Ended.LOST:
-        code, error = Code.KEEPER_LOST, Error(Code.KEEPER_LOST, "the supervisor of the command was lost")
+        code, error = Code.KEEPER_LOST, Error(ErrorKind.KEEPER_LOST, "the supervisor of the command was lost")
     return BodyEnd(
         ended,
         Reply(_value(facts), _content(facts)),
@@ -112,9 +112,9 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
 
 def _failure(facts: Process, ok: Sequence[int]) -> tuple[Code | None, Error | None]:
     if facts.signal is not None:
-        return Code.KILLED_BY_SIGNAL, Error(Code.KILLED_BY_SIGNAL, f"killed by {facts.signal}, which toolrunner did not send")
+        return Code.KILLED_BY_SIGNAL, Error(ErrorKind.KILLED_BY_SIGNAL, f"killed by {facts.signal}, which toolrunner did not send")
     if facts.exit_code not in ok:
-        return Code.EXIT_STATUS, Error(Code.EXIT_STATUS, f"exit status {facts.exit_code}")
+        return Code.EXIT_STATUS, Error(ErrorKind.EXIT_STATUS, f"exit status {facts.exit_code}")
     return None, None
 
 

@@ -84,7 +84,8 @@ def body_arguments(state: ActiveCall, services: BodyServices) -> dict[str, Any]:
     """Keyword arguments for the body's function, its context among them. A fresh mapping for each attempt."""
     assert state.registration is not None
     tool = state.registration.tool
-    kwargs = dict(state.kwargs)
+    # Parsed anew for another attempt: a body may have changed the objects it was given.
+    kwargs = dict(state.kwargs) if state.attempts == 1 or not isinstance(state.arguments, dict) else tool.parse(state.arguments)
     if tool.takes_context is not None:
         kwargs[tool.takes_context] = ToolContext(
             signal=state.shown_signal,

@@ -72,4 +72,4 @@ def close_truthfully(state: ActiveCall, error: BaseException) -> None:
         return
     if isinstance(error, anyio.get_cancelled_exc_class()):
         state.refuse_because(state.signal.reason or AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
-    state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.EXCEPTION, f"toolrunner failed: {error!r}"))
+    state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}"))

@@ -50,7 +50,7 @@ def _answer(state: ActiveCall, entry: Entry) -> None:
         state.replay = entry.result
         return
     text = f"call {entry.run_id} with the same key was started and may have taken effect; check before it is made again"
-    state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(Code.IN_DOUBT, text))
+    state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(ErrorKind.IN_DOUBT, text))
 
 
 async def _wait_for(entry: Entry, signal: AbortSignal) -> bool:

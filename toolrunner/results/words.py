@@ -60,7 +60,14 @@ class Retry(StrEnum):
 class ErrorKind(StrEnum):
     """Kinds of `error` that toolrunner itself gives; a tool, hook or wrapper may give others of its own."""
 
+    UNKNOWN_TOOL = "unknown_tool"
+    TOOL_CHANGED = "tool_changed"
+    IN_DOUBT = "in_doubt"
     EXCEPTION = "exception"
+    EXIT_STATUS = "exit_status"
+    KILLED_BY_SIGNAL = "killed_by_signal"
+    KEEPER_LOST = "keeper_lost"
+    INTERNAL = "internal"
     TOOL_ERROR = "tool_error"
     INVALID_ARGUMENTS = "invalid_arguments"
     INVALID_OUTPUT = "invalid_output"

@@ -30,6 +30,7 @@ class AsyncRunner(Protocol):
         self, calls: Iterable[ToolCall], *, signal: AbortSignal | None, deps: Any, deadline: float | None
     ) -> BatchResult: ...
     def result(self, run_id: str) -> ToolResult: ...
+    def tools_for(self, provider: str) -> list[dict[str, Any]]: ...
 
 
 @final
@@ -83,6 +84,11 @@ class BlockingRunner:
         """The result of an earlier call; see `Runner.result`."""
         assert self._runner is not None, "use it in a with block"
         return self._runner.result(run_id)
+
+    def tools_for(self, provider: str) -> list[dict[str, Any]]:
+        """The tool list to send to a provider; see `Runner.tools_for`."""
+        assert self._runner is not None, "use it in a with block"
+        return self._runner.tools_for(provider)
 
     def _call(self, fn: Callable[[], Awaitable[T]], ours: AbortController) -> T:
         assert self._portal is not None, "use it in a with block"
