@@ -56,7 +56,8 @@ class OwnedTask:
 
         asyncio counts requests, so a CancelledError that the code inside made up is told apart; trio lets nobody make one up.
         """
-        if not isinstance(error, anyio.get_cancelled_exc_class()):
+        # By its real type: a foreign exception may raise when it is asked for its class.
+        if not issubclass(type(error), anyio.get_cancelled_exc_class()):
             return False
         cancelling = getattr(self._native, "cancelling", None)
         return (cancelling() if cancelling is not None else 1) > told

@@ -4,6 +4,7 @@ Subclasses of dict and list rather than views, so that json, pydantic and tools 
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn, final
 
@@ -11,6 +12,10 @@ from pydantic import JsonValue
 
 MAX_DEPTH = 200
 """Deeper nesting is refused: it would end in RecursionError in somebody's JSON writer."""
+
+
+SAFE_BITS = 2_000
+"""A whole number of so many bits can be written whatever the interpreter's limit is (640 digits at least, sys.int_info)."""
 
 
 class FreezeError(ValueError):
@@ -71,7 +76,17 @@ def _plain_scalar(value: str | int | None, path: str) -> JsonValue:
         raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
     if isinstance(value, str) and not value.isascii():
         _refuse_lone_surrogates(value, path)
+    if type(value) is int and value.bit_length() > SAFE_BITS:
+        _refuse_unwritable(value, path)
     return value
+
+
+def _refuse_unwritable(value: int, path: str) -> None:
+    # Python refuses to write, and most readers to read, what has too many digits (CVE-2020-10735).
+    try:
+        str(value)
+    except ValueError as error:
+        raise FreezeError(f"{path} is a number of more than {sys.get_int_max_str_digits()} digits") from error
 
 
 def _refuse_lone_surrogates(value: str, path: str) -> None:
@@ -84,4 +99,6 @@ def _refuse_lone_surrogates(value: str, path: str) -> None:
 def _key(key: object, path: str) -> str:
     if type(key) is not str:
         raise FreezeError(f"{path} has the key {key!r}; JSON keys are strings")
+    if not key.isascii():
+        _refuse_lone_surrogates(key, f"a key of {path}")
     return key

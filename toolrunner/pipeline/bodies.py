@@ -5,7 +5,6 @@ and marks the call as started in the same stretch without an await as the body's
 """
 
 import contextvars
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, final
@@ -13,10 +12,9 @@ from typing import Any, final
 import anyio
 
 from toolrunner.abort import AbortError
-from toolrunner.errors import ToolError
 from toolrunner.facts import AbortReason, Source
 from toolrunner.loops import poster
-from toolrunner.pipeline.hooks import safe_text
+from toolrunner.pipeline.foreign import error_fact, is_a, members, text_of, type_name
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.results import Code, Ended, Error, ErrorKind
@@ -131,17 +129,19 @@ class ThreadBody(Body):
 def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> BodyEnd:
     """The end of a body that returned: its reply, if that is valid."""
     assert state.registration is not None
-    if inspect.iscoroutine(returned):
-        returned.close()
-        returned = NotImplemented  # a coroutine nobody awaited is not an answer; dump says so
     try:
         reply = state.registration.tool.dump(returned)
     except InvalidOutput as error:
-        return BodyEnd(
-            Ended.RETURNED, error=Error(ErrorKind.INVALID_OUTPUT, error.message), code=Code.INVALID_OUTPUT, saw_abort=saw_abort
-        )
+        return _invalid(error.message, saw_abort=saw_abort)
+    except Exception as error:  # noqa: BLE001 - the value's own code, asked only what it is
+        return _invalid(f"returned what cannot be read: {type_name(error)}: {text_of(error)}", saw_abort=saw_abort)
     code = Code.TOOL_ERROR if reply.error is not None else None
     return BodyEnd(Ended.RETURNED, reply, reply.error, code, saw_abort=saw_abort)
+
+
+def _invalid(message: str, *, saw_abort: bool) -> BodyEnd:
+    error = Error(ErrorKind.INVALID_OUTPUT, message)
+    return BodyEnd(Ended.RETURNED, error=error, code=Code.INVALID_OUTPUT, saw_abort=saw_abort)
 
 
 def raised(state: ActiveCall, error: BaseException, *, saw_abort: bool) -> BodyEnd:
@@ -149,26 +149,16 @@ def raised(state: ActiveCall, error: BaseException, *, saw_abort: bool) -> BodyE
     reason = state.body_signal.reason
     if reason is not None and is_stop(error, reason):
         return BodyEnd(Ended.STOPPED, saw_abort=True)
-    fatal = error if isinstance(error, KeyboardInterrupt | SystemExit) else None
+    fatal = error if is_a(error, KeyboardInterrupt, SystemExit) else None
     return BodyEnd(Ended.RAISED, error=error_fact(error), code=Code.TOOL_ERROR, saw_abort=saw_abort, fatal=fatal)
 
 
 def is_stop(error: BaseException, reason: AbortReason) -> bool:
     """Whether an exception is just the stop coming back: a cancellation, `AbortError`, the bare reason, or a group of these."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_stop(inner, reason) for inner in error.exceptions)
-    if isinstance(error, AbortError | anyio.get_cancelled_exc_class()):
+    inside = members(error)
+    if inside:
+        return all(is_stop(inner, reason) for inner in inside)
+    if is_a(error, AbortError, anyio.get_cancelled_exc_class()):
         return True
     # A body that throws the raw reason on, wrapped in nothing but the plainest exception there is.
     return type(error) is Exception and error.args in ((reason,), (reason.text,), (None,), ())
-
-
-def error_fact(error: BaseException) -> Error:
-    """What a body raised, as a fact. A `ToolError` speaks for itself; anything else is told with its type."""
-    if isinstance(error, ToolError):
-        return Error(error.kind, error.message)
-    text = safe_text(error)
-    if isinstance(error, BaseExceptionGroup):
-        inner = "; ".join(error_fact(one).message for one in error.exceptions)
-        text = f"{error.message}: {inner}"
-    return Error(ErrorKind.EXCEPTION, f"{type(error).__name__}: {text}" if text else type(error).__name__)

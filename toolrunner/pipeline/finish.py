@@ -75,7 +75,8 @@ async def _ask_post_hook(state: ActiveCall, services: Services, hook: PostHook) 
             services.root, state.context, hook, lambda: hook(state.call, result, signal), services.limits.hook_timeout
         )
     except HookFailed as failed:
-        state.post_error = state.post_error or failed.error
+        if not (failed.stopped and signal.aborted):
+            state.post_error = state.post_error or failed.error
         return
     match verdict:
         case None:

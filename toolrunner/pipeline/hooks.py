@@ -12,10 +12,11 @@ from typing import Any, Protocol, TypeVar, final
 import anyio
 from pydantic import JsonValue
 
-from toolrunner.abort import AbortSignal
+from toolrunner.abort import AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.loops import call_later
+from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name
 from toolrunner.policy import Decision
 from toolrunner.results import Error, ErrorKind, ToolResult
 from toolrunner.tasks import TaskRoot, wait_through
@@ -125,29 +126,19 @@ def hook_name(hook: object) -> str:
 
 @final
 class HookFailed(Exception):
-    """A hook raised, ran over its bound, or answered with something that is no answer."""
+    """A hook raised, or ran over its bound. `stopped`: it only handed on the abort that its signal showed it."""
 
-    def __init__(self, error: Error) -> None:
+    def __init__(self, error: Error, *, stopped: bool = False) -> None:
         super().__init__(error.message)
         self.error = error
+        self.stopped = stopped
 
 
 def hook_error(hook: object, error: BaseException) -> Error:
     """What a hook raised, as a fact. An error that carries a `kind` of its own keeps it."""
-    kind = getattr(error, "kind", None)
-    text = safe_text(error)
-    return Error(
-        str(kind) if kind else ErrorKind.HOOK,
-        f"hook {hook_name(hook)!r} raised {type(error).__name__}{f': {text}' if text else ''}",
-    )
-
-
-def safe_text(error: BaseException) -> str:
-    """The text of any exception, also of one whose `__str__` raises: errors are foreign code until they are text."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - hostile or broken __str__
-        return "(no text: its __str__ raised)"
+    text = text_of(error)
+    said = f"hook {hook_name(hook)!r} raised {type_name(error)}{f': {text}' if text else ''}"
+    return Error(attribute(error, "kind") or ErrorKind.HOOK, said)
 
 
 @dataclass(slots=True)
@@ -177,19 +168,22 @@ async def run_hook(
         box.over.set()
 
     task = root.spawn(run, f"hook {hook_name(hook)}", context=context.copy())
+    timers: list[Callable[[], None]] = []
 
     def expire() -> None:
-        box.expired = True
-        task.cancel()
-        call_later(HOOK_STOP_BOUND, box.over.set)
+        if not box.done:
+            box.expired = True
+            task.cancel()
+            timers.append(call_later(HOOK_STOP_BOUND, box.over.set))
 
-    take_back = call_later(limit, expire)
+    timers.append(call_later(limit, expire))
     try:
         await wait_through(box.over, task.cancel)
     finally:
-        take_back()
+        for take_back in timers:
+            take_back()
     if box.expired:
         raise HookFailed(Error(ErrorKind.HOOK_TIMEOUT, f"hook {hook_name(hook)!r} did not answer within {limit:g} s"))
     if box.error is not None:
-        raise HookFailed(hook_error(hook, box.error)) from box.error
+        raise HookFailed(hook_error(hook, box.error), stopped=is_a(box.error, AbortError)) from box.error
     return box.value

@@ -8,12 +8,14 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from toolrunner.facts import AbortReason, Note, NoteKind, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.pipeline.approve import approve
 from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.environment import environment_of
+from toolrunner.pipeline.foreign import text_of, type_name
 from toolrunner.pipeline.hooks import Ask, Cancel, HookFailed, PreHook, hook_error, hook_name, run_hook
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -27,9 +29,9 @@ MAX_MODIFICATIONS = 3
 
 
 def record(state: ActiveCall, services: Services) -> None:
-    """Row 0: read the arguments once, freeze them, and accept the call. From here on it gets exactly one result."""
+    """Rows 0 and 1: read the arguments once, freeze them, look at the signal. From here on the call gets exactly one result."""
     try:
-        arguments = freeze_arguments(_parsed(state.call.arguments))
+        arguments = _frozen(state.call.arguments)
         state.arguments = arguments
         state.call = replace(state.call, arguments=arguments)
     except FreezeError as error:
@@ -49,6 +51,18 @@ def record(state: ActiveCall, services: Services) -> None:
             problem=state.problem,
         )
     )
+    # Looked at here and not when the call's turn has come: a call that was queued when the abort came was made before it.
+    if state.refusal is None and state.refuse_if_aborted():
+        state.notes.append(Note(NoteKind.ABORTED_AT_ENTRY, "The stop had been asked for before the call was made."))
+
+
+def _frozen(arguments: object) -> dict[str, Any]:
+    try:
+        return freeze_arguments(_parsed(arguments))
+    except FreezeError:
+        raise
+    except Exception as error:  # a foreign mapping's own code; it must not take the rest of its batch down
+        raise FreezeError(f"arguments could not be read: {type_name(error)}: {text_of(error)}") from error
 
 
 def _parsed(arguments: object) -> object:
@@ -63,10 +77,7 @@ def _parsed(arguments: object) -> object:
 
 async def prepare(state: ActiveCall, services: Services) -> None:
     """Rows 1 to 5. Afterwards `state.refusal` is set, or the call may go on to act."""
-    if state.refusal is not None:
-        return
     if state.refuse_if_aborted():
-        state.notes.append(Note(NoteKind.ABORTED_AT_ENTRY, "The stop had been asked for before the call was made."))
         return
     for _ in range(MAX_MODIFICATIONS + 1):
         look_up(state, services)
@@ -90,7 +101,7 @@ def look_up(state: ActiveCall, services: Services) -> None:
         known = difflib.get_close_matches(state.name, [one.tool.name for one in services.catalogue], n=1)
         hint = f"; did you mean {known[0]!r}?" if known else ""
         state.refuse(
-            Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(Code.UNKNOWN_TOOL, f"there is no tool named {state.name!r}{hint}")
+            Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(ErrorKind.UNKNOWN_TOOL, f"there is no tool named {state.name!r}{hint}")
         )
         return
     if state.call.timeout is not None and not is_duration(state.call.timeout):
@@ -123,7 +134,7 @@ async def decide(state: ActiveCall, services: Services) -> None:
             arguments = state.arguments if isinstance(state.arguments, dict) else None
             judgement = services.policy.decide(state.name, state.registration.tool.annotations, arguments)
         except Exception as error:  # noqa: BLE001 - a policy that cannot decide must not let anything through
-            _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {error}")
+            _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {text_of(error)}")
             return
         if judgement.decision == "deny":
             _deny(state, services, judgement.by, ErrorKind.POLICY, judgement.text or f"denied by {judgement.by}")
@@ -144,6 +155,8 @@ async def _ask_hook(state: ActiveCall, services: Services, hook: PreHook) -> Non
             services.root, state.context, hook, lambda: hook(state.call, state.signal), services.limits.hook_timeout
         )
     except HookFailed as failed:
+        if failed.stopped and state.refuse_if_aborted():
+            return
         state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, failed.error)
         return
     match verdict:
