@@ -96,7 +96,9 @@ def test_the_state_is_what_the_inputs_bear(
 
 
 @pytest.mark.case("E30")
-@pytest.mark.parametrize("stages, scan", list(itertools.product([(), (APPLIED,), (APPLIED, APPLIED)], [None, MINE, SHARED, EMPTY])))
+@pytest.mark.parametrize(
+    "stages, scan", list(itertools.product([(), (APPLIED,), (APPLIED, APPLIED)], [None, MINE, SHARED, EMPTY]))
+)
 def test_a_body_that_saw_the_abort_is_never_completed(stages: tuple[EffectStage, ...], scan: Scan | None) -> None:
     assert fold(SAW, records(*stages), scan).state is not COMPLETED
 
@@ -108,7 +110,10 @@ def test_an_effect_that_was_left_planned_is_unknown() -> None:
 
 def test_an_empty_scan_says_where_it_looked() -> None:
     assert fold(STOPPED, (), EMPTY).detail == "no change seen in /w"
-    assert fold(THROUGH, (), Scan((), ("/w", "/v"), complete=False)).detail == "no change seen in /w, /v, which could not be read completely"
+    assert (
+        fold(THROUGH, (), Scan((), ("/w", "/v"), complete=False)).detail
+        == "no change seen in /w, /v, which could not be read completely"
+    )
     assert fold(STOPPED, (), SHARED).detail == "changes were seen in /w, where others were writing too"
     assert fold(STOPPED, (), None).detail is None
     assert fold(STOPPED, (), MINE).detail is None
@@ -207,7 +212,9 @@ def test_it_never_claims_more_than_its_inputs(body: BodyFacts, found: tuple[Effe
 
 
 @given(bodies, stages, scans, st.sampled_from(["returned", "succeeded", "saw_abort", "exit"]))
-def test_a_doubt_about_the_body_only_weakens_it(body: BodyFacts, found: tuple[EffectStage, ...], scan: Scan | None, doubt: str) -> None:
+def test_a_doubt_about_the_body_only_weakens_it(
+    body: BodyFacts, found: tuple[EffectStage, ...], scan: Scan | None, doubt: str
+) -> None:
     doubts = {
         "returned": replace(body, returned=False),
         "succeeded": replace(body, succeeded=False),
@@ -219,7 +226,9 @@ def test_a_doubt_about_the_body_only_weakens_it(body: BodyFacts, found: tuple[Ef
 
 
 @given(bodies, stages, scans, st.data())
-def test_a_doubt_about_a_record_only_weakens_it(body: BodyFacts, found: tuple[EffectStage, ...], scan: Scan | None, data: st.DataObject) -> None:
+def test_a_doubt_about_a_record_only_weakens_it(
+    body: BodyFacts, found: tuple[EffectStage, ...], scan: Scan | None, data: st.DataObject
+) -> None:
     assume(found)
     which = data.draw(st.integers(0, len(found) - 1))
     doubtful = list(found)
@@ -244,7 +253,10 @@ combinations = [
 
 @given(st.sampled_from(combinations), bodies, stages, scans)
 def test_every_legal_result_can_carry_its_effects(
-    combination: tuple[Outcome, Code | None, bool, Ended | None], body: BodyFacts, found: tuple[EffectStage, ...], scan: Scan | None
+    combination: tuple[Outcome, Code | None, bool, Ended | None],
+    body: BodyFacts,
+    found: tuple[EffectStage, ...],
+    scan: Scan | None,
 ) -> None:
     outcome, code, started, ended = combination
     facts = replace(

@@ -330,7 +330,9 @@ async def test_a_sync_body_whose_plan_cannot_become_durable_does_not_act() -> No
     async def fails() -> None:
         raise OSError("disk full")
 
-    ledger = EffectLedger("run1", lambda record: fails() if record.type == "effect/planned" else None, loop_call=threads.loop_call)
+    ledger = EffectLedger(
+        "run1", lambda record: fails() if record.type == "effect/planned" else None, loop_call=threads.loop_call
+    )
     entered = False
 
     def body() -> None:

@@ -71,7 +71,9 @@ def test_only_the_star_is_special(glob: str, name: str, matches: bool) -> None:
         ({"idempotent": True, "read_only": True}, Annotations(idempotent=True), False),
     ],
 )
-def test_what_a_tool_does_not_declare_counts_as_the_more_dangerous(hints: dict[str, Any], annotations: Annotations, matches: bool) -> None:
+def test_what_a_tool_does_not_declare_counts_as_the_more_dangerous(
+    hints: dict[str, Any], annotations: Annotations, matches: bool
+) -> None:
     assert Rule(ALLOW, **hints).matches("x", annotations) is matches
 
 
