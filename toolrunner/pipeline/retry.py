@@ -6,7 +6,7 @@ tenacity counts and waits; what it may count is decided here. No state.
 from collections.abc import AsyncIterator
 
 import anyio
-from tenacity import AsyncRetrying, AttemptManager, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, AttemptManager, RetryCallState, retry_if_result, stop_after_attempt, wait_random_exponential
 
 from toolrunner.abort import AbortSignal
 from toolrunner.facts import EffectState
@@ -42,7 +42,7 @@ async def attempts(state: ActiveCall, policy: RetryPolicy, signal: AbortSignal) 
     retrying = AsyncRetrying(
         sleep=wait,
         stop=stop_after_attempt(policy.attempts),
-        wait=wait_exponential_jitter(policy.wait_initial, policy.wait_max),
+        wait=wait_random_exponential(policy.wait_initial, policy.wait_max, min=policy.wait_initial),
         retry=retry_if_result(again),
         retry_error_callback=_give_up,
     )
