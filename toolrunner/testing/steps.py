@@ -4,18 +4,19 @@ A step is one resumption of one task, whoever's it is: the caller's, a body's, a
 async code can change, so "before each step" is every moment at which an abort can come from the loop itself. (Another thread
 can be in the middle of a step; gates in bodies reach those.) State: the count of the one `StepCount` that is active.
 
-asyncio: a task factory drives each coroutine by hand. trio: an instrument, with the scheduler's own dice fixed while it counts,
-because trio shuffles the tasks of a tick on purpose.
+asyncio: the loop's two ways to take a callback are wrapped, so its other callbacks count too. trio: an instrument, with the
+scheduler's own dice fixed while it counts, because trio shuffles the tasks of a tick on purpose.
 """
 
 import contextlib
 import random
 import sys
-import types
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from toolrunner.loops import native_loop
+
+_SCHEDULERS = ("call_soon", "call_soon_threadsafe")
 
 
 @final
@@ -49,12 +50,11 @@ class StepCount:
 def before_step(at: int | None, fire: Callable[[], object], *, seed: int = 0) -> Iterator[StepCount]:
     """Call `fire`, synchronously, before the `at`-th step of any task of this loop inside the block.
 
-    Use it in a coroutine. `seed` picks the order in which trio runs the tasks of one tick; asyncio's order is fixed. Tasks that
-    asyncio started before the block are not counted, but for the one that runs the block, from its next new task on.
+    Use it in a coroutine. `seed` picks the order in which trio runs the tasks of one tick; asyncio's order is fixed.
     """
     steps = StepCount(at, fire)
     loop = native_loop()
-    with _asyncio_steps(loop, steps) if hasattr(loop, "set_task_factory") else _trio_steps(steps, seed):
+    with _asyncio_steps(loop, steps) if hasattr(loop, "call_soon") else _trio_steps(steps, seed):
         yield steps
     if steps.error is not None:
         raise steps.error
@@ -62,49 +62,36 @@ def before_step(at: int | None, fire: Callable[[], object], *, seed: int = 0) ->
 
 @contextlib.contextmanager
 def _asyncio_steps(loop: Any, steps: StepCount) -> Iterator[None]:
-    before = loop.get_task_factory()
-    asyncio = sys.modules["asyncio"]
+    """Every step of a task, also the wake-up of one that waits, comes to the loop through one of these two methods.
+
+    Not a task factory: it sees the tasks that are made by `loop.create_task`, and there are others. A timer's callback counts
+    with the step that it brings about.
+    """
     active = [True]
 
-    def make_task(loop: Any, coro: Coroutine[Any, Any, Any], **options: Any) -> Any:
-        driven = _driven(coro, lambda: steps.step() if active else None)
-        task = before(loop, driven, **options) if before is not None else asyncio.Task(driven, loop=loop, **options)
-        # A task that is cancelled before its first step never enters `driven`, so nobody else would close the coroutine.
-        task.add_done_callback(lambda _: coro.close())
-        return task
+    def counted(schedule: Callable[..., Any]) -> Callable[..., Any]:
+        def schedule_counted(callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            def run(*args: Any) -> Any:
+                if active:
+                    steps.step()
+                return callback(*args)
 
-    loop.set_task_factory(make_task)
+            return schedule(run, *args, **options)
+
+        return schedule_counted
+
+    before = {name: vars(loop).get(name) for name in _SCHEDULERS}
+    for name in _SCHEDULERS:
+        setattr(loop, name, counted(getattr(loop, name)))
     try:
         yield
     finally:
         active.clear()
-        loop.set_task_factory(before)
-
-
-async def _driven(coro: Coroutine[Any, Any, Any], step: Callable[[], object]) -> Any:
-    return await _drive(coro, step)
-
-
-@types.coroutine
-def _drive(coro: Coroutine[Any, Any, Any], step: Callable[[], object]) -> Generator[Any, Any, Any]:
-    """`yield from coro`, with `step` called before each resumption."""
-    thrown: BaseException | None = None
-    sent: Any = None
-    while True:
-        step()
-        try:
-            yielded = coro.send(sent) if thrown is None else coro.throw(thrown)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            thrown = None
-        try:
-            sent = yield yielded
-        except GeneratorExit:
-            coro.close()
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever is thrown in goes on to the coroutine
-            thrown = error
+        for name, own in before.items():
+            if own is None:
+                delattr(loop, name)
+            else:
+                setattr(loop, name, own)
 
 
 @contextlib.contextmanager

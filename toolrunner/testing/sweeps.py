@@ -104,7 +104,7 @@ async def _cancelled_at(
 
 
 async def _in_own_task(fn: Callable[[], Awaitable[T]]) -> T:
-    """Run `fn` in a task whose steps count. (On trio all do.)"""
+    """Run `fn` in a task of its own, so that a native cancel of the scenario is not one of the test."""
     if not hasattr(current_native_task(), "cancel"):
         return await fn()
 
