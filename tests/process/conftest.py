@@ -1,11 +1,19 @@
 """Supervisors for the tests: `supervisor` in both kinds of containment, `keeper` and `best_effort` in one."""
 
+from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
 
 from toolrunner.facts import Containment
 from toolrunner.process import Supervisor
+from toolrunner.process.wardens import WARDENS
+
+
+@pytest.fixture(autouse=True)
+def no_losses_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests kill wardens; what the one before lost must not count for the next."""
+    monkeypatch.setattr(WARDENS, "_losses", deque())
 
 
 @pytest.fixture(params=[Containment.KEEPER, Containment.BEST_EFFORT], ids=str)

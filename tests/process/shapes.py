@@ -44,7 +44,12 @@ async def run(supervisor: Supervisor, script: str | tuple[str, ...], **plan: Any
 
 
 async def run_until(
-    supervisor: Supervisor, script: str | tuple[str, ...], enough: Callable[[bytes], bool], *, grace: float | None = None, **plan: Any
+    supervisor: Supervisor,
+    script: str | tuple[str, ...],
+    enough: Callable[[bytes], bool],
+    *,
+    grace: float | None = None,
+    **plan: Any,
 ) -> Outcome:
     """Run, and stop it once `enough` says so of the output that has come so far."""
     plan.setdefault("kill_after", GRACE)

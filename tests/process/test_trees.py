@@ -31,12 +31,14 @@ async def check_gone(outcome: Outcome, line: Lifeline, duration: str) -> None:
     "script",
     [
         pytest.param(
-            "for i in 1 2; do (while :; do sleep 0.05; done) & done; echo part; sleep DUR", marks=pytest.mark.case("P1"), id="loops"
+            "for i in 1 2; do (while :; do sleep 0.05; done) & done; echo part; sleep DUR",
+            marks=pytest.mark.case("P1"),
+            id="loops",
         ),
         pytest.param("echo part; yes | grep -v y | head -3; echo never", marks=pytest.mark.case("P2"), id="pipeline"),
         pytest.param("echo part; setsid sleep DUR & wait", marks=pytest.mark.case("P12"), id="setsid"),
         pytest.param(
-            'python3 -c "import os,time;os.fork() or (os.setpgrp(),os.execlp(\'sleep\',\'sleep\',\'DUR\'));'
+            "python3 -c \"import os,time;os.fork() or (os.setpgrp(),os.execlp('sleep','sleep','DUR'));"
             "print('part',flush=True);time.sleep(60)\"",
             marks=pytest.mark.case("P13"),
             id="own-group",
@@ -82,7 +84,9 @@ async def test_the_process_is_dead_before_its_result_is_there(supervisor: Superv
 
 
 @pytest.mark.case("P9")
-async def test_what_a_successful_command_left_in_the_background_is_ended_and_listed(supervisor: Supervisor, tmp_path: Path) -> None:
+async def test_what_a_successful_command_left_in_the_background_is_ended_and_listed(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
     duration = unique_duration()
     with Lifeline(tmp_path) as line:
         outcome = await run(supervisor, f"{line.sh}; sleep {duration} >/dev/null 2>&1 & echo done")
@@ -120,13 +124,16 @@ async def test_without_a_keeper_the_result_says_best_effort(best_effort: Supervi
 
 
 @pytest.mark.parametrize(
-    ("script", "drained"),
+    "script,drained",
     [
         pytest.param("exec > >(tee LOG; sleep DUR) 2>&1; echo done", Drained.DEADLINE, marks=pytest.mark.case("P19"), id="tee"),
         pytest.param("sleep DUR & echo done", Drained.DEADLINE, marks=pytest.mark.case("P20"), id="silent"),
         pytest.param("sleep DUR >/dev/null & echo done", Drained.DEADLINE, marks=pytest.mark.case("P20"), id="stderr-only"),
         pytest.param(
-            "(while :;do echo tick;sleep .05;done)& echo done;sleep .2", Drained.DEADLINE, marks=pytest.mark.case("P20"), id="chatty"
+            "(while :;do echo tick;sleep .05;done)& echo done;sleep .2",
+            Drained.DEADLINE,
+            marks=pytest.mark.case("P20"),
+            id="chatty",
         ),
         pytest.param("setsid sleep DUR & echo done", Drained.DEADLINE, marks=pytest.mark.case("P20"), id="setsid"),
         pytest.param("sleep DUR >/dev/null 2>&1 & echo done", Drained.EOF, marks=pytest.mark.case("P20"), id="closed"),
@@ -163,7 +170,9 @@ async def test_a_limit_ends_its_own_call_and_nothing_else(supervisor: Supervisor
             neighbour: list[Outcome] = []
 
             async def other() -> None:
-                neighbour.append(await run_until(supervisor, f"echo part; sleep {duration}; echo never", lambda _: False, timeout=2))
+                neighbour.append(
+                    await run_until(supervisor, f"echo part; sleep {duration}; echo never", lambda _: False, timeout=2)
+                )
 
             tasks.start_soon(other)
             outcome = await run(supervisor, "echo part; sleep 60", timeout=LIMIT)

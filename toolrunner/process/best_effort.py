@@ -77,6 +77,8 @@ class LooseProcess:
         self._go_at = time.monotonic()
         stdin, stdout, stderr = self._tool_ends
         try:
+            if not self._argv[0]:  # a search would find the folders of PATH themselves
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             self._process = subprocess.Popen(
                 self._argv, stdin=stdin, stdout=stdout, stderr=stderr, env=self._env, start_new_session=True,
                 cwd=self._cwd, pass_fds=tuple(self.plan.pass_fds),

@@ -102,7 +102,7 @@ def _boot_time() -> float:
         return 0.0
 
 
-def spawn_error(argv0: str | bytes, number: int, interpreter: bool) -> SpawnError:  # noqa: FBT001 - the pair that the gate reports
+def spawn_error(argv0: str | bytes, number: int, interpreter: bool) -> SpawnError:
     """Why the exec failed, in words that name the command."""
     name = os.fsdecode(argv0)
     kind = exec_error_kind(number)

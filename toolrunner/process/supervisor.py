@@ -86,9 +86,9 @@ class Supervisor:
         fit = False
         if self._wanted is not Containment.BEST_EFFORT:
             try:
-                facts = await self._link(standing()).facts()
+                facts = await self._find_link()[1].facts()
                 fit, why = facts or (False, "the supervising process gave no answer")
-            except (SpawnRefused, Unfit, OSError) as exc:
+            except (SpawnRefused, Unfit) as exc:
                 why = str(exc)
             reasons += [why] if why else []
         containment = Containment.KEEPER if fit else Containment.BEST_EFFORT
@@ -98,6 +98,11 @@ class Supervisor:
         """Processes of ended calls that SIGKILL had not ended then and that still run. The warden reaps them when they go."""
         self._unreaped = [entry for entry in self._unreaped if is_alive(identity_of(entry[0], entry[2]))]
         return still_running(self._unreaped)
+
+    def stop_all(self, *, grace: float | None = None) -> None:
+        """Ask for the ladder of every process that is owned, as `Prepared.stop` does for one. Sync; for a host that insists."""
+        for process in list(self._live):
+            process.stop(grace=grace)
 
     async def aclose(self) -> None:
         """Stop and await every process that is still owned; end the warden if this was its last user. Idempotent."""
@@ -144,8 +149,7 @@ class Supervisor:
     async def _with_keeper(self, request: Request) -> KeptProcess:
         """Raises SpawnRefused, or Unfit when there can be no keepers here."""
         for _ in range(ATTEMPTS):
-            now = standing()
-            link = self._link(now)
+            now, link = self._find_link()
             try:
                 ends = await self._send(link, request, now.umask)
                 process = KeptProcess(request, ends, link, self._over)
@@ -162,14 +166,21 @@ class Supervisor:
                 raise Unfit(f"the supervising process does not run under {self._python!r}")
         raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
 
-    def _link(self, now: Standing) -> Link:
+    def _find_link(self) -> tuple[Standing, Link]:
+        """What this host is now, and a warden of that standing. Raises SpawnRefused or Unfit."""
         if self._python is None:
             raise Unfit("there is no Python interpreter to supervise with")
         if not self._entered:
             self._entered = True
             WARDENS.enter()
         try:
-            return WARDENS.link(self._python, now)
+            now = standing()
+        except OSError as exc:
+            if exc.errno in (errno.EMFILE, errno.ENFILE):
+                raise SpawnRefused.from_os("descriptors for the process", exc) from exc
+            raise Unfit(f"/proc cannot be read: {exc.strerror}") from exc
+        try:
+            return now, WARDENS.link(self._python, now)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
             raise Unfit(f"the interpreter {self._python!r} cannot be run: {exc.strerror}") from exc
         except OSError as exc:

@@ -13,6 +13,7 @@ from typing import final
 import anyio
 import psutil
 
+from toolrunner.process.identity import starttime_of
 from toolrunner.process.launch import MARKER
 
 Listing = list[tuple[int, int, int, str, str]]
@@ -110,8 +111,7 @@ def describe(process: psutil.Process, error: str = "") -> tuple[int, int, int, s
     """pid, uid, start time (clock ticks since boot), name, error: one entry of a report."""
     try:
         with process.oneshot():
-            ticks = int((process.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK"))
-            return process.pid, process.uids().real, max(ticks, 0), process.name(), error
+            return process.pid, process.uids().real, starttime_of(process.pid), process.name(), error
     except psutil.Error:
         return process.pid, -1, 0, "", error
 

@@ -60,15 +60,14 @@ class Wardens:
                 self._retired.append(link)  # its calls go on; it is ended with the others
             elif link is not None:
                 link.forget()
-                self._count_loss()
+                self._losses.append(time.monotonic())
             self._links.pop(python, None)
+            self._check_losses()
             self._links[python] = Link(python, standing.fixed)
             return self._links[python]
 
-    def _count_loss(self) -> None:
-        now = time.monotonic()
-        self._losses.append(now)
-        while self._losses[0] < now - LOSS_WINDOW:
+    def _check_losses(self) -> None:
+        while self._losses and self._losses[0] < time.monotonic() - LOSS_WINDOW:
             self._losses.popleft()
         if len(self._losses) > MAX_LOSSES:
             text = f"the supervising process was lost {len(self._losses)} times within {LOSS_WINDOW:.0f} s"
