@@ -154,7 +154,9 @@ class _Action:
             return AsyncBody(state, arguments)
         try:
             prepared = await services.prepare_process(
-                launch_plan(state, services.limits.kill_after), on_output=BodyServices(state, services).process_output
+                launch_plan(state, services.limits.kill_after),
+                on_output=BodyServices(state, services).process_output,
+                sink=state.command.sink,
             )
         except SpawnRefused as error:
             refused(state, error.error)

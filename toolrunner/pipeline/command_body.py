@@ -1,6 +1,7 @@
 """Process bodies: a command behind its start gate, released at the moment of action and awaited until nothing of it is left."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, final
 
 import anyio
@@ -11,7 +12,7 @@ from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask
-from toolrunner.tools import Reply
+from toolrunner.tools import Command, Reply
 
 
 def launch_plan(state: ActiveCall, kill_after: float) -> LaunchPlan:
@@ -20,19 +21,26 @@ def launch_plan(state: ActiveCall, kill_after: float) -> LaunchPlan:
     assert command is not None
     assert state.registration is not None
     tool = state.registration.tool
-    stdin: Stdin | bytes = Stdin.NULL
-    if command.stdin is not None:
-        stdin = command.stdin if isinstance(command.stdin, bytes) else command.stdin.encode()
     grace = next((one for one in (command.kill_after, tool.kill_after) if one is not None), kill_after)
     return LaunchPlan(
         argv=tuple(command.argv),
         env=dict(command.env),
         cwd=state.environment.cwd or None,
-        stdin=stdin,
+        stdin=_stdin(command),
         output_limit=command.output_limit,
         kill_after=grace,
         timeout=next((one for one in (state.call.timeout, command.timeout, tool.timeout) if one is not None), None),
     )
+
+
+def _stdin(command: Command) -> Stdin | bytes | Path:
+    match command.stdin:
+        case None:
+            return Stdin.NULL
+        case Stdin() | bytes() | Path():
+            return command.stdin
+        case str():  # after Stdin, whose members are strings too
+            return command.stdin.encode()
 
 
 @final

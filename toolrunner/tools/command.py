@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import final
 
 from toolrunner.errors import ConfigError
-from toolrunner.process import DEFAULT_OUTPUT_LIMIT
+from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Sink, Stdin
 
 
 @final
@@ -20,9 +20,10 @@ class Command:
     """One process to start instead of a Python body.
 
     `argv[0]` without a slash is searched in the call's PATH. `cwd` is the runner's if None. `env` is laid over the runner's
-    environment; None as a value removes a name. `stdin` is fed and then closed (a str as UTF-8); None gives /dev/null. `timeout`
-    and `kill_after` are seconds and win over the tool's own. Exit statuses in `ok` are a success. `watch` adds folders to be
-    scanned for changes.
+    environment; None as a value removes a name. `stdin` is fed and then closed (a str as UTF-8), or opened (a `Path`), or the
+    host's own (`Stdin.INHERIT`); None gives /dev/null. `timeout` and `kill_after` are seconds and win over the tool's own. Exit
+    statuses in `ok` are a success. `watch` adds folders to be scanned for changes. `sink` takes the output in full while it comes
+    and holds the command back while it is slow; an abort releases it.
 
     Raises:
         ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
@@ -31,20 +32,23 @@ class Command:
     argv: Sequence[str]
     cwd: str | Path | None = None
     env: Mapping[str, str | None] = field(default_factory=dict)
-    stdin: bytes | str | None = None
+    stdin: bytes | str | Path | Stdin | None = None
     timeout: float | None = None
     kill_after: float | None = None
     output_limit: int = DEFAULT_OUTPUT_LIMIT
     ok: Sequence[int] = (0,)
     watch: Sequence[str | Path] = ()
+    sink: Sink | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_argv(self.argv)
         _check_env(self.env)
         if self.cwd is not None:
             _check_text("cwd", self.cwd)
-        if self.stdin is not None and not isinstance(self.stdin, bytes | str):
-            raise ConfigError("stdin", self.stdin, "bytes, a str or None")
+        if self.stdin is not None and not isinstance(self.stdin, bytes | str | Path):
+            raise ConfigError("stdin", self.stdin, "bytes, a str, a Path, Stdin.INHERIT or None")
+        if isinstance(self.stdin, str):
+            _check_encodable("stdin", self.stdin)
         _check_times(self.timeout, self.kill_after)
         if not _is_int(self.output_limit) or self.output_limit < 0:
             raise ConfigError("output_limit", self.output_limit, "0 or more bytes")
@@ -88,11 +92,15 @@ def _check_text(what: str, value: object) -> None:
     text = str(value)
     if "\0" in text:  # execve(2) takes C strings: the rest would silently be cut off
         raise ConfigError(what, value, "text without NUL characters")
+    # What os.fsencode would do at the start of the process; a lone surrogate outside its range is found here instead.
+    _check_encodable(what, text, "surrogateescape")
+
+
+def _check_encodable(what: str, text: str, errors: str = "strict") -> None:
     try:
-        # What os.fsencode would do at the start of the process; a lone surrogate outside its range is found here instead.
-        text.encode("utf-8", "surrogateescape")
+        text.encode("utf-8", errors)
     except UnicodeEncodeError:
-        raise ConfigError(what, value, "text that can be encoded") from None
+        raise ConfigError(what, text, "text that can be encoded") from None
 
 
 def _check_times(timeout: float | None, kill_after: float | None) -> None:
