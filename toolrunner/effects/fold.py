@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from toolrunner.facts import Attribution, Change, EffectRecord, Effects, EffectStage, EffectState, Evidence
 
-AROUND = ("hook:", "wrapper:")
-"""How owners begin that stand around the body. Any other owner is the run id of a child call, which counts as the body's own."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFacts:
@@ -59,7 +56,7 @@ def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = N
     records = tuple(records)
     if not body.started:
         return Effects(EffectState.NONE, Evidence.NOT_STARTED, records, None, complete=True)
-    own = [record for record in records if not (record.owner or "").startswith(AROUND)]
+    own = [record for record in records if not record.is_around]
     proven = [change for change in scan.changes if change.attribution is Attribution.EXCLUSIVE] if scan is not None else []
     state: EffectState
     evidence: Evidence | None

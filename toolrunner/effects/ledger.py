@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Protocol, TypeVar, final
 
-from toolrunner.effects.fold import AROUND
 from toolrunner.effects.scope import DURABLE_WAIT, EffectScope, error_text
 from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.facts import EffectRecord, EffectStage
+from toolrunner.facts.effects import AROUND
 from toolrunner.loops import spawn_detached
 from toolrunner.records import EffectApplied, EffectNotApplied, EffectPlanned, EffectUnknown
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+AROUND = ("hook:", "wrapper:")
+"""How owners begin that stand around the body. Any other owner is the run id of a child call, which counts as the body's own."""
+
 
 class EffectState(StrEnum):
     """What became of a call's side effects as a whole."""
@@ -48,6 +51,11 @@ class EffectRecord:
     receipt: str | None = None
     error: str | None = None
     owner: str | None = None
+
+    @property
+    def is_around(self) -> bool:
+        """Whether a hook or wrapper made it: it is listed with the call and is no effect of the tool."""
+        return (self.owner or "").startswith(AROUND)
 
 
 class ChangeKind(StrEnum):
