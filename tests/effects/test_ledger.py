@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import pytest
+from anyio.lowlevel import checkpoint
 
 from toolrunner.effects import EffectLedger, fold
 from toolrunner.effects.fold import BodyFacts
@@ -74,9 +75,10 @@ async def test_the_block_waits_until_its_plan_is_durable() -> None:
 async def test_an_act_that_is_left_by_an_exception_is_unknown_and_keeps_the_error() -> None:
     journal = Journal()
     ledger = ledger_of(journal)
+    effect = ledger.declare("write", "/w/a")
+    effect.receipt = "first page"
     with pytest.raises(ValueError, match="half"):
-        async with ledger.declare("write", "/w/a") as effect:
-            effect.receipt = "first page"
+        async with effect:
             raise ValueError("half")
     assert ledger.records[0].stage is UNKNOWN
     assert ledger.records[0].error == "ValueError: half"
@@ -145,8 +147,8 @@ async def test_a_shielded_block_is_not_cancelled() -> None:
     with anyio.fail_after(5), anyio.CancelScope() as scope:
         async with ledger.declare("write", "/w/a", shield=True):
             scope.cancel()
-            await anyio.sleep(0)
-            await anyio.sleep(0)
+            await checkpoint()
+            await checkpoint()
         assert ledger.records[0].stage is APPLIED
         await anyio.sleep_forever()
     assert scope.cancelled_caught
@@ -165,7 +167,7 @@ async def test_clean_up_in_a_cancelled_scope_can_record_its_own_shielded_act() -
                         await anyio.sleep_forever()
                     finally:
                         async with ledger.declare("delete", "/w/a", shield=True):
-                            await anyio.sleep(0)
+                            await checkpoint()
 
             group.start_soon(body)
             await anyio.wait_all_tasks_blocked()

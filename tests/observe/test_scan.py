@@ -104,7 +104,7 @@ def test_roots_inside_each_other_are_told_once(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["missing", "a"])
 def test_a_root_that_cannot_be_watched_is_refused(root: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="a watched folder is .*; expected a directory that can be read"):
+    with pytest.raises(ConfigError, match=r"a watched folder is .*; expected a directory that can be read"):
         snapshot([root / name])
 
 

@@ -116,29 +116,38 @@ def test_two_names_of_one_folder_overlap(tmp_path: Path) -> None:
 steps = st.tuples(st.sampled_from(["watch", "write", "end"]), st.sampled_from(["/a", "/a/b", "/c", "/"]), st.integers(0, 9))
 
 
-@given(st.lists(steps, max_size=12))
-def test_exclusive_means_that_nobody_overlapped_at_any_time(plan: list[tuple[str, str, int]]) -> None:
-    watches = Watches()
-    active: list[tuple[Watch | Writer, str]] = []
-    spoilt: set[int] = set()
+class Model:
+    """Who overlapped whom, told by comparing everybody with everybody."""
 
-    def end(one: Watch | Writer) -> None:
+    def __init__(self) -> None:
+        self.watches = Watches()
+        self.active: list[tuple[Watch | Writer, str]] = []
+        self.begun: list[Watch | Writer] = []  # so that no id is used twice
+        self.spoilt: set[int] = set()
+
+    def begin(self, kind: str, root: str) -> None:
+        new = self.watches.begin([root]) if kind == "watch" else self.watches.writer_active([root])
+        for other, where in self.active:
+            if root.startswith(where) or where.startswith(root):
+                self.spoilt.update({id(new), id(other)})
+        self.active.append((new, root))
+        self.begun.append(new)
+
+    def end(self, which: int) -> None:
+        one, _ = self.active.pop(which % len(self.active))
         if isinstance(one, Writer):
             one.close()
         else:
-            assert one.finish() is (SHARED if id(one) in spoilt else EXCLUSIVE)
+            assert one.finish() is (SHARED if id(one) in self.spoilt else EXCLUSIVE)
 
-    kept = []  # so that no id is used twice
+
+@given(st.lists(steps, max_size=12))
+def test_exclusive_means_that_nobody_overlapped_at_any_time(plan: list[tuple[str, str, int]]) -> None:
+    model = Model()
     for kind, root, which in plan:
-        if kind == "end":
-            if active:
-                end(active.pop(which % len(active))[0])
-            continue
-        new = watches.begin([root]) if kind == "watch" else watches.writer_active([root])
-        for other, where in active:
-            if f"{root}/".replace("//", "/").startswith(where) or where.startswith(root):
-                spoilt |= {id(new), id(other)}
-        active.append((new, root))
-        kept.append(new)
-    for one, _ in active:
-        end(one)
+        if kind != "end":
+            model.begin(kind, root)
+        elif model.active:
+            model.end(which)
+    while model.active:
+        model.end(0)

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import anyio.abc
 import pytest
+from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -510,7 +511,7 @@ async def test_a_question_is_asked_in_the_context_of_its_own_call() -> None:
 
     class Reads:
         async def decide(self, request: Any, signal: Any) -> Decision:
-            await anyio.sleep(0)
+            await checkpoint()
             seen.append((request.tool, user.get()))
             return Decision.allow()
 
@@ -524,7 +525,7 @@ async def test_a_question_is_asked_in_the_context_of_its_own_call() -> None:
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
 async def test_a_limit_that_is_none_is_refused(limit: float) -> None:
     with pytest.raises(ConfigError):
-        ApprovalDesk(None, append=lambda *_: None, spawn=lambda fn, name: None, limit=limit)  # type: ignore[arg-type,return-value]
+        ApprovalDesk(None, append=lambda *_: None, spawn=lambda fn, name: None, limit=limit)  # type: ignore[arg-type]
 
 
 events = st.lists(st.sampled_from(["abort", "allow", "deny", "raise", "elsewhere", "tick"]), min_size=1, max_size=6)
@@ -556,7 +557,7 @@ async def _happen(event: str, b: Bench, approver: Approver, gave: set[AnswerKind
     if event == "abort":
         b.controller.abort()
     elif event == "tick":
-        await anyio.sleep(0)
+        await checkpoint()
     elif event == "elsewhere":
         if b.desk.pending and b.desk.decide(b.desk.pending[0].approval_id, Decision.stop()):
             assert not aborted

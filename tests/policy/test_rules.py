@@ -12,6 +12,8 @@ from toolrunner.policy import Judgement, Policy, Rule, Verdict, strictest
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 PLAIN = Annotations()
+AnyRule: Any = Rule  # what a file, or a program without a type checker, can say
+AnyPolicy: Any = Policy
 
 
 def test_the_strictest_matching_rule_wins_whatever_the_order() -> None:
@@ -80,26 +82,26 @@ def test_what_a_tool_does_not_declare_counts_as_the_more_dangerous(
 @pytest.mark.parametrize(
     "make, says",
     [
-        (lambda: Rule("maybe"), "expected allow, ask or deny"),
-        (lambda: Rule(True), "expected allow, ask or deny"),
-        (lambda: Rule([]), "expected allow, ask or deny"),
-        (lambda: Policy([], default="maybe"), "default of 'policy'"),
+        (lambda: AnyRule("maybe"), "expected allow, ask or deny"),
+        (lambda: AnyRule(True), "expected allow, ask or deny"),
+        (lambda: AnyRule([]), "expected allow, ask or deny"),
+        (lambda: AnyPolicy([], default="maybe"), "default of 'policy'"),
         (lambda: Policy.of(default="maybe"), "default of 'policy'"),
-        (lambda: Rule(ALLOW, "shell"), "list of names"),
+        (lambda: AnyRule(ALLOW, "shell"), "list of names"),
         (lambda: Policy.of(allow="shell"), "list of names"),
-        (lambda: Rule(ALLOW, 3), "list of names"),
-        (lambda: Rule(ALLOW, []), "names no tool"),
-        (lambda: Rule(ALLOW, [""]), "no name of a tool"),
-        (lambda: Rule(ALLOW, ["read_?"]), "only \\* is special"),
-        (lambda: Rule(ALLOW, ["!shell"]), "only \\* is special"),
-        (lambda: Rule(ALLOW, [" shell"]), "no name of a tool"),
-        (lambda: Rule(ALLOW, [None]), "no name of a tool"),
-        (lambda: Rule(ALLOW, read_only="yes"), "read_only is 'yes'"),
-        (lambda: Rule(ALLOW, read_only=True, destructive=True), "contradict each other"),
-        (lambda: Policy(["allow"]), "expected Rule"),
+        (lambda: AnyRule(ALLOW, 3), "list of names"),
+        (lambda: AnyRule(ALLOW, []), "names no tool"),
+        (lambda: AnyRule(ALLOW, [""]), "no name of a tool"),
+        (lambda: AnyRule(ALLOW, ["read_?"]), "only \\* is special"),
+        (lambda: AnyRule(ALLOW, ["!shell"]), "only \\* is special"),
+        (lambda: AnyRule(ALLOW, [" shell"]), "no name of a tool"),
+        (lambda: AnyRule(ALLOW, [None]), "no name of a tool"),
+        (lambda: AnyRule(ALLOW, read_only="yes"), "read_only is 'yes'"),
+        (lambda: AnyRule(ALLOW, read_only=True, destructive=True), "contradict each other"),
+        (lambda: AnyPolicy(["allow"]), "expected Rule"),
         (lambda: Policy.of(allow=["shell"], deny=["shell"]), "would never act"),
         (lambda: Policy.of(allow=["read_*"], ask=["*"]), "would never act"),
-        (lambda: Policy([Rule(DENY, destructive=True), Rule(ALLOW, ["rm_*"], destructive=True)]), "would never act"),
+        (lambda: AnyPolicy([AnyRule(DENY, destructive=True), AnyRule(ALLOW, ["rm_*"], destructive=True)]), "would never act"),
     ],
 )
 def test_what_makes_no_sense_is_refused_when_it_is_made(make: Any, says: str) -> None:

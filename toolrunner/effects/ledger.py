@@ -5,10 +5,9 @@ Changed by the ledger's own sync methods, on the runner's loop only; a body in a
 """
 
 import contextvars
-import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Protocol, TypeVar, final
