@@ -100,12 +100,10 @@ class _Action:
         assert state.registration is not None
         policy = state.registration.tool.retry
         if policy is None:
-            state.attempts = 1
             await self._attempt(signal)
             return
         async for attempt in attempts(state, policy, signal):
             with attempt:
-                state.attempts += 1
                 await self._attempt(signal)
 
     async def _attempt(self, signal: AbortSignal) -> None:
@@ -169,7 +167,7 @@ class _Action:
         process = body.prepared.identity if isinstance(body, CommandBody) else None
         pending = services.emit(
             CallDispatched(
-                run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts, process=process
+                run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts + 1, process=process
             )
         )
         if pending is not None:

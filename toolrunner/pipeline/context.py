@@ -85,14 +85,14 @@ def body_arguments(state: ActiveCall, services: BodyServices) -> dict[str, Any]:
     assert state.registration is not None
     tool = state.registration.tool
     # Parsed anew for another attempt: a body may have changed the objects it was given.
-    kwargs = dict(state.kwargs) if state.attempts == 1 or not isinstance(state.arguments, dict) else tool.parse(state.arguments)
+    kwargs = dict(state.kwargs) if not state.attempts or not isinstance(state.arguments, dict) else tool.parse(state.arguments)
     if tool.takes_context is not None:
         kwargs[tool.takes_context] = ToolContext(
             signal=state.shown_signal,
             deps=state.deps,
             call=state.call,
             run_id=state.run_id,
-            attempt=state.attempts,
+            attempt=state.attempts + 1,
             kind=tool.kind,
             services=services,
         )

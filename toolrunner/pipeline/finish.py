@@ -134,7 +134,7 @@ def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResul
         content=_content(reply, error),
         follow_up=tuple(reply.follow_up) if reply is state.wrapped else (*state.follow_up, *reply.follow_up),
         error=error,
-        attempts=state.attempts if started else 0,
+        attempts=state.attempts,
         replayed=state.about_run_id is not None,
         about_run_id=state.about_run_id,
         retry=retry_answer(

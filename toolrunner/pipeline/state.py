@@ -151,6 +151,9 @@ class ActiveCall:
     started: bool = False
     """Invariant: True from the moment of action on, never before, and never taken back without proof (a failed exec)."""
     attempts: int = 0
+    """How often the body was entered, so the next one has number `attempts + 1`. An attempt that came no further is none."""
+    end_before: "BodyEnd | None" = None
+    """How the attempt before the one under way ended; it stays the call's end if that one proves never to have run."""
     claimed_key: str | None = None
     """The idempotency key that this call took and has to finish."""
     replay: ToolResult | None = None
@@ -235,11 +238,14 @@ class ActiveCall:
     def begin(self) -> None:
         """The moment of action. Only row 8 calls it, in the same stretch as the body's first step."""
         self.started = True
-        self.end = None
+        self.attempts += 1
+        self.end_before, self.end = self.end, None
 
     def never_ran(self, error: Error) -> None:
         """The release was made, and the exec answer proves that the command never ran: the one way to take `started` back."""
-        if self.attempts == 1:
+        self.attempts -= 1
+        self.end = self.end_before
+        if not self.attempts:
             self.started = False
             self.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, error)
 
