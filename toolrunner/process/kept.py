@@ -30,6 +30,9 @@ START_BOUND = 5.0
 KEEPER_BOUND = 1.0
 """Seconds in which a keeper must answer an order, or begin the ladder after its deadline. Then the warden takes over."""
 
+HEARTBEAT = 5.0
+"""Seconds between looks at the warden while a process runs: something may have stopped it together with its keeper."""
+
 LATE = 0.25
 """A timer that fires this many seconds late means that the host's own loop was stuck: the keeper gets another bound."""
 
@@ -200,14 +203,17 @@ class KeptProcess:
 
     async def _next_message(self) -> bool:
         """Wait for one. False when the keeper should have said something and did not."""
-        with anyio.CancelScope(deadline=self._loop_time(self._bound)) as scope:
+        with anyio.CancelScope(deadline=self._loop_time(min(self._bound, time.monotonic() + HEARTBEAT))) as scope:
             self._scope = scope
             try:
                 await anyio.wait_readable(self._control)
             finally:
                 self._scope = None
+        if not scope.cancelled_caught:
+            return True
         late = time.monotonic() - self._bound
-        if not scope.cancelled_caught or late < 0:
+        if late < 0:
+            self._link.wake()
             return True
         if not self._extended:
             # Once more: our own loop may have been stuck, or something has stopped warden and keeper.

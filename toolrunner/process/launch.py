@@ -146,6 +146,7 @@ def open_stdin(plan: LaunchPlan, sent: ExitStack, kept: ExitStack) -> tuple[int,
         os.set_blocking(_own(write_end, kept), False)
         return _own(read_end, sent), write_end
     if plan.stdin is Stdin.INHERIT:
+        os.fstat(0)  # a daemon's host may have closed it
         return 0, None
     path = plan.stdin if isinstance(plan.stdin, Path) else Path(os.devnull)
     try:

@@ -193,6 +193,8 @@ class Supervisor:
             try:
                 return launch(link.requests, request, umask)
             except OSError as exc:
+                if exc.errno == errno.EBADF:
+                    raise SpawnRefused.from_os("a descriptor that the plan names", exc) from exc
                 # ETOOMANYREFS: this user has too many descriptors under way; they arrive as keepers take their requests.
                 if exc.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
                     raise LostAtGate from exc

@@ -122,8 +122,7 @@ class Warden:
             if self.findings.fit:
                 refuse(reply, self.pool.fork_error, "fork")
             else:
-                reply.send(encode("unfit", why=hexed("; ".join(self.findings.reasons))))
-                reply.close()
+                self.reply(reply, encode("unfit", why=hexed("; ".join(self.findings.reasons))))
 
     def on_deaths(self) -> None:
         """Reap, continue stopped keepers, end what dead ones left."""
@@ -162,9 +161,8 @@ class Warden:
                 os.kill(keeper, signal.SIGKILL)
             self.questions.append(Question(keeper, socket.socket(fileno=fds[0])))
         elif word == b"facts" and fds:
-            reply = socket.socket(fileno=fds[0])
-            reply.send(encode("facts", fit=int(self.findings.fit), why=hexed("; ".join(self.findings.reasons))))
-            reply.close()
+            message = encode("facts", fit=int(self.findings.fit), why=hexed("; ".join(self.findings.reasons)))
+            self.reply(socket.socket(fileno=fds[0]), message)
         else:
             self.closing = True
 
@@ -176,11 +174,15 @@ class Warden:
             if over or now >= question.until:
                 left = [] if over else [pid for pid in self.kernel.children() if not self.pool.holds(pid)]
                 self.questions.remove(question)
-                try:
-                    question.reply.send(encode("gone", left=listing([describe(pid) for pid in left])))
-                except OSError:  # the asker gave up
-                    pass
-                question.reply.close()
+                self.reply(question.reply, encode("gone", left=listing([describe(pid) for pid in left])))
+
+    @staticmethod
+    def reply(asker: socket.socket, message: bytes) -> None:
+        try:
+            asker.send(message)
+        except OSError:  # it gave up
+            pass
+        asker.close()
 
     def close(self) -> None:
         """Idle keepers leave, busy ones sweep (they read EOF from `life`), then what is left is swept here."""
