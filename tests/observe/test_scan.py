@@ -158,6 +158,19 @@ def test_a_folder_that_cannot_be_read_is_listed_and_proves_nothing(root: Path, m
     assert diff(after, before) == ()
 
 
+def test_a_root_that_cannot_be_looked_at_any_more_is_not_called_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = snapshot([root])
+
+    def refuses(path: str) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", refuses)
+        after = rescan(before)
+    assert after.unreadable == (str(root),)
+    assert diff(before, after) == ()
+
+
 def test_the_attribution_is_what_the_watch_says_and_proves_nothing_by_itself(root: Path) -> None:
     before = snapshot([root])
     (root / "c").write_text("c")

@@ -348,6 +348,34 @@ async def test_nobody_is_asked_before_the_question_is_durable_and_an_abort_does_
     assert approver.asked == []
 
 
+async def test_a_question_that_was_settled_before_its_task_began_is_not_put() -> None:
+    durable = anyio.Event()
+    approver = Approver(Decision.allow())
+
+    class Deaf:
+        def cancel(self) -> None:
+            """A task that has not made its first step yet cannot be told."""
+
+    async with bench(approver) as b:
+
+        def spawn(fn: Callable[[], Awaitable[None]], name: str) -> Deaf:
+            async def run() -> None:
+                await fn()
+
+            b.group.start_soon(run)
+            return Deaf()
+
+        b.desk._spawn = spawn
+        b.journal.gates["call/asked"] = durable.wait
+        b.ask()
+        await settle()
+        b.controller.abort()
+        await b.answered["shell"].wait()
+        durable.set()
+    assert approver.asked == []
+    assert b.journal.told() == [("call/asked", ""), ("call/answered", "aborted")]
+
+
 @pytest.mark.case("E10")
 async def test_a_question_that_nobody_answers_is_denied_in_words_of_its_own_and_a_late_grant_is_none() -> None:
     approver = Approver()
