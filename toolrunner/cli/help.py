@@ -1,0 +1,67 @@
+r"""The texts of `--help`. No state.
+
+`\b` (alone on a line) keeps the lines of the paragraph after it as they are.
+"""
+
+PROGRAM = """Run commands and tools, stop them with everything they started, and say truthfully what happened.
+
+\b
+  toolrunner run --timeout 10 -- make test
+  toolrunner run --watch-writes . -- ./build.sh
+  toolrunner batch calls.jsonl --tools mytools:toolset
+  toolrunner doctor
+"""
+
+RUN = """Run one command, and end it with everything it started.
+
+Its output passes straight through; what happened is told on standard error. Its input is ours, unless that is a terminal.
+
+\b
+  toolrunner run --timeout 10 -- make test
+  toolrunner run --watch-writes src -- ./generate.sh
+  toolrunner run --json -- ls -l | jq .outcome
+  seq 3 | toolrunner run --quiet -- sort -r
+
+Ctrl-C (SIGTERM, SIGHUP) asks it to end: SIGTERM to the command, SIGKILL after --kill-after. A second one kills at once.
+
+\b
+Exit status: the command's own, or
+  124  it ran over its time limit
+  125  it was refused; nothing ran
+  126  it cannot be executed        127  it was not found
+  128+n  signal n ended it, one that toolrunner did not send
+  130  stopped (Ctrl-C, a reader that left)   143  by SIGTERM   129  by SIGHUP
+   70  it was lost: it ran, its end is not known
+   74  the result could not be written
+
+The command's own status may be any of these: to be sure, read "outcome" in --json or --report.
+"""
+
+BATCH = """Run calls from JSON Lines; print one line of result for each, in order.
+
+All of the input is read first. A line is a call:
+
+\b
+  {"call_id": "1", "name": "shell", "arguments": {"command": "ls", "timeout": 5}}
+
+It may have an "idempotency_key": of two calls with the same one the second is answered from the first.
+
+There is the tool "shell" (command, cwd, timeout), and what --tools names. Calls run one after the other, except those of tools
+that are declared safe in parallel. What a tool in Python prints goes to standard error.
+
+\b
+  toolrunner batch calls.jsonl
+  echo '{"name":"shell","arguments":{"command":"date"}}' | toolrunner batch -
+  toolrunner batch calls.jsonl --tools mytools:toolset --max-parallel 4
+
+A line that is no call is answered by {"line": N, "error": "..."} in its place; the others still run.
+
+Exit status: 0 when every line got a result, 2 when a line was malformed, 130, 143 or 129 when it was stopped.
+"""
+
+SCHEMA = "Print the JSON Schema of a result, as run --json, --report and batch print it."
+
+DOCTOR = """Say which guarantees hold on this machine; for each that does not, why, and what to do.
+
+Exit status: 0 when all hold, else 1.
+"""

@@ -1,0 +1,60 @@
+"""What the user's signals ask for: the first stops everything by its ladder, the second kills now, the third leaves.
+
+State: how many came, changed on the loop. Signals that were ignored when we started stay ignored: nohup, and shells for their
+background jobs, mean that. The library installs no signal handlers; this is the program that uses it.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import final
+
+import anyio
+import anyio.abc
+
+from toolrunner.abort import AbortController
+from toolrunner.cli.exit_codes import of_abort
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+LEAVE_AT = 3
+"""The signal at which we leave at once, whatever is still open; keepers end what their host leaves behind."""
+
+
+@final
+class Stops:
+    """`abort` is the request to stop, `hurry` the insisting. `told` is called with each of the first two."""
+
+    def __init__(self, told: Callable[[signal.Signals, bool], object]) -> None:
+        self.abort = AbortController()
+        self.hurry = AbortController()
+        self.first: signal.Signals | None = None
+        self.is_over = False
+        """Whether all results are there: then nothing is left to be stopped, and the first signal already means hurry."""
+        self._told = told
+        self._count = 0
+
+    async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Take signals until cancelled."""
+        with anyio.open_signal_receiver(*(one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN)) as received:
+            task_status.started()
+            async for number in received:
+                self._take(number)
+
+    def _take(self, number: signal.Signals) -> None:
+        self._count += 1
+        if self._count >= LEAVE_AT:
+            os._exit(of_abort(self.first or number))
+        if self._count == 1 and not self.is_over:
+            self.first = number
+            # Told first: the abort is seen by others in this very tick.
+            self._told(number, False)
+            self.abort.abort(number.name)
+        else:
+            self._told(number, True)
+            self.hurry.abort(number.name)
+
+    def output_failed(self, stream: str, error: OSError) -> None:
+        """Nobody takes our output any more (EPIPE, a full disk): what makes it is stopped."""
+        name = {"stdout": "standard output", "stderr": "standard error"}[stream]
+        self.abort.abort(f"{name} cannot be written: {error.strerror or error}")

@@ -1,0 +1,65 @@
+"""What we say ourselves on standard error while something runs: to a person at a terminal, and to nobody else.
+
+State: whether a status line stands there, to be taken back before anything else is written.
+"""
+
+import os
+import sys
+from typing import final
+
+from toolrunner.cli.printable import printable
+from toolrunner.cli.sink import Writer
+
+LONGEST = 1000
+"""Characters of one message; a name or a path in it may be anything."""
+
+
+@final
+class Voice:
+    """Speaks on `stderr`; knows `stdout` because both may be the same terminal."""
+
+    def __init__(self, stdout: Writer, stderr: Writer) -> None:
+        self._stdout, self._stderr = stdout, stderr
+        self._status = False
+        self.can_update = stderr.is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+        """Whether a line on this terminal can be written over."""
+
+    def say(self, text: str) -> None:
+        """A line about what goes on. At a terminal only: elsewhere nobody is watching, and a script has the result."""
+        if self._stderr.is_terminal:
+            self.insist(text)
+
+    def insist(self, text: str) -> None:
+        """A line that is said wherever standard error goes."""
+        self._stderr.say(f"{self.fresh_line()}toolrunner: {printable(text, LONGEST)}\n".encode())
+
+    def status(self, text: str) -> None:
+        """A line that the next one takes the place of."""
+        if self.can_update:
+            width = max(20, os.get_terminal_size(self._stderr.fd).columns - 1)
+            self._stderr.say(f"{self.fresh_line()}toolrunner: {printable(text)}"[:width].encode())
+            self._status = True
+
+    def fresh_line(self) -> str:
+        """What brings the terminal to the beginning of an empty line: after a status line, or a command's unfinished one."""
+        if self._status:
+            self._status = False
+            return "\r\x1b[K"
+        ragged = [one for one in (self._stdout, self._stderr) if one.is_terminal and not one.at_line_start]
+        for one in ragged:
+            one.at_line_start = True
+        return "\n" if ragged and self._stderr.is_terminal else ""
+
+    def clear(self) -> None:
+        """Take a status line back."""
+        if self._status:
+            self._stderr.say(self.fresh_line().encode())
+
+
+def complain(text: str) -> None:
+    """One line on standard error, where no event loop runs (yet)."""
+    try:
+        sys.stderr.write(f"toolrunner: {printable(text, LONGEST)}\n")
+        sys.stderr.flush()
+    except OSError:  # nobody there to read it
+        pass
