@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from toolrunner.facts import Change, Content, Effects, EffectState, Evidence, File, Image, Json, NoteKind, StillRunning, Text
 from toolrunner.results.model import CallFacts
 from toolrunner.results.rows import find_row
-from toolrunner.results.words import Ended, Outcome
+from toolrunner.results.words import Code, Ended, Outcome
 
 SHOWN_NAMES = 5
 """How many paths, targets or pids a sentence names before it only counts the rest."""
@@ -177,6 +177,8 @@ def _how(result: CallFacts) -> str:
     if not result.started or result.outcome is Outcome.SUCCEEDED:
         return ""
     process = result.process
+    if result.code in (Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL):
+        return ""  # its error has said it
     if process is not None and process.signal is not None:
         by = "after the grace period" if result.stop is not None and result.stop.escalated else ""
         return f"ended by {process.signal} {by}".rstrip()
