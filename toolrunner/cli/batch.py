@@ -145,11 +145,13 @@ class _BatchRun:
             self._voice.say(f"still waiting for {names} to end, {record.waited:g} s after it was asked")
 
     def _told_to_stop(self, number: signal.Signals, insisting: bool) -> None:
+        by_key = number is signal.SIGINT
         if insisting:
-            self._voice.say(f"{number.name} again: killing what can be killed, and leaving")
+            text = f"{number.name} again: killing what can be killed, and leaving"
         else:
-            again = "press Ctrl-C again" if number is signal.SIGINT else f"send {number.name} again"
-            self._voice.say(f"{number.name}: stopping {self._names() or 'before anything runs'}; {again} to kill and leave")
+            again = "press Ctrl-C" if by_key else f"send {number.name}"
+            text = f"{number.name}: stopping {self._names() or 'before anything runs'}; {again} again to kill and leave"
+        self._voice.say(text, after_key=by_key)
 
     def _names(self) -> str:
         names = list(self._running.values())

@@ -21,13 +21,13 @@ SHOWN = 8
 LONGEST = 200
 """Characters of one foreign text in the details."""
 
-_MARKS: Mapping[Outcome, tuple[str, str]] = {
-    Outcome.SUCCEEDED: ("ok", "bold green"),
-    Outcome.FAILED: ("failed", "bold red"),
-    Outcome.ABORTED: ("stopped", "bold yellow"),
-    Outcome.TIMED_OUT: ("timed out", "bold yellow"),
-    Outcome.DENIED: ("denied", "bold red"),
-    Outcome.REJECTED: ("refused", "bold red"),
+_STYLES: Mapping[Outcome, str] = {
+    Outcome.SUCCEEDED: "green",
+    Outcome.FAILED: "red",
+    Outcome.ABORTED: "yellow",
+    Outcome.TIMED_OUT: "yellow",
+    Outcome.DENIED: "red",
+    Outcome.REJECTED: "red",
 }
 
 
@@ -43,9 +43,8 @@ def for_terminal(result: ToolResult, width: int) -> str:
         file=io.StringIO(), width=max(20, width), force_terminal=True, no_color=plain, highlight=False, markup=False, emoji=False,
         color_system=None if plain else "standard", legacy_windows=False,
     )  # fmt: skip
-    mark, style = _MARKS[result.outcome]
     with console.capture() as captured:
-        console.print(Text.assemble(("toolrunner", "dim"), " ", (mark, style), "  ", shown(result.summary())), soft_wrap=False)
+        console.print(Text.assemble("toolrunner: ", shown(result.summary(), _STYLES[result.outcome])))
         rows = list(_details(result))
         if rows:
             table = Table.grid(padding=(0, 2))
@@ -72,7 +71,7 @@ def _details(result: ToolResult) -> Iterator[tuple[str, Text]]:
         yield "not assured", shown(missing, limit=LONGEST)
     for note in result.notes:
         yield "note", shown(note.text, limit=LONGEST)
-    if result.started and result.outcome is not Outcome.SUCCEEDED:
+    if result.started and result.outcome in (Outcome.ABORTED, Outcome.TIMED_OUT):
         yield "again?", Text(_AGAIN[result.retry])
 
 
@@ -90,7 +89,8 @@ def _of_stop(result: ToolResult) -> Iterator[tuple[str, Text]]:
         return
     took = ""
     if stop.ended_at is not None:
-        took = f", over after {(stop.ended_at - stop.requested_at).total_seconds():.2f} s"
+        seconds = (stop.ended_at - stop.requested_at).total_seconds()
+        took = f", over after {seconds:.2f} s" if seconds >= 1 else f", over after {seconds * 1000:.0f} ms"
     sent = " then ".join(stop.signals) or "no signal was needed"
     yield "stop", Text(f"{sent}{took}")
 

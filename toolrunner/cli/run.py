@@ -104,13 +104,13 @@ class _Run:
             self._voice.say(f"still waiting for {self._what()} to end, {record.waited:g} s after it was asked")
 
     def _told_to_stop(self, number: signal.Signals, insisting: bool) -> None:
+        by_key = number is signal.SIGINT
         if insisting:
-            self._voice.say(f"{number.name} again: killing {self._what()} now")
+            text = f"{number.name} again: killing {self._what()} now"
         else:
-            again = "press Ctrl-C again" if number is signal.SIGINT else f"send {number.name} again"
-            self._voice.say(
-                f"{number.name}: stopping {self._what()}, {self._wish.kill_after:g} s at most; {again} to kill it now"
-            )
+            again = "press Ctrl-C" if by_key else f"send {number.name}"
+            text = f"{number.name}: stopping {self._what()}, {self._wish.kill_after:g} s at most; {again} again to kill it now"
+        self._voice.say(text, after_key=by_key)
 
     def _what(self) -> str:
         name = Path(self._wish.argv[0]).name

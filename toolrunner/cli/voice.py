@@ -24,9 +24,14 @@ class Voice:
         self.can_update = stderr.is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
         """Whether a line on this terminal can be written over."""
 
-    def say(self, text: str) -> None:
-        """A line about what goes on. At a terminal only: elsewhere nobody is watching, and a script has the result."""
+    def say(self, text: str, *, after_key: bool = False) -> None:
+        """A line about what goes on. At a terminal only: elsewhere nobody is watching, and a script has the result.
+
+        `after_key`: a key was pressed, whose echo (`^C`) stands in this line.
+        """
         if self._stderr.is_terminal:
+            if after_key and not self._status:
+                self._stderr.at_line_start = False
             self.insist(text)
 
     def insist(self, text: str) -> None:
