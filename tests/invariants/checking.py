@@ -3,22 +3,29 @@
 `violations` compares what the runner said with what is true, and lists every difference in a sentence.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import anyio
 from invariants.world import BOUND, Truth, World
 
 from toolrunner import ToolResult
-from toolrunner.facts import EffectStage, EffectState, Evidence, StopPhase, Text
+from toolrunner.facts import EffectRecord, EffectStage, EffectState, Evidence, StopPhase, Text
 from toolrunner.records import CallEnded, CallRecorded
 from toolrunner.results import Code, Ended, Outcome, Retry
+from toolrunner.testing import Entry
 
 PROVEN = (Evidence.REPORTED, Evidence.OBSERVED)
 
 
 async def check(world: World, results: Sequence[ToolResult] | None = None) -> None:
     """Fail with all that is wrong. `results` are those that the caller was given, in model order; None: it was given none."""
-    found = list(violations(world, results)) + [text async for text in what_stays_behind(world)]
+    parts = world.runner._services
+    assert parts is not None
+    with anyio.fail_after(BOUND):
+        await parts.root.wait_empty()  # nothing to wait for but what a host left behind that did not wait itself
+    found = [*violations(world, results), *what_stays_behind(world)]
+    if not found and world.runner._closed is None:
+        found += await the_next_call(world)
     said = "\n".join(f"    {one.run_id[:6]} {one.type}" for one in world.recorder)
     assert not found, "\n  ".join(["", *found, "records:", said])
 
@@ -30,7 +37,10 @@ def violations(world: World, results: Sequence[ToolResult] | None) -> Iterator[s
         yield from (f"{call.name}: {text}" for text in one_call(world, call))
     top = [one.run_id for one in world.accepted if one.parent_run_id is None]
     if results is not None and [one.run_id for one in results] != top:
-        yield "the caller was not given one result per call, in the order of the calls"
+        yield "the caller was not given one result per call, in the order of the calls (1)"
+    committed = [one.run_id for one in world.recorder.of("call/settled") if one.run_id in top]
+    if world.is_one_batch and committed != top:
+        yield "the calls of the batch were not committed in the model's order"
 
 
 def one_call(world: World, call: CallRecorded) -> Iterator[str]:
@@ -52,15 +62,16 @@ def one_call(world: World, call: CallRecorded) -> Iterator[str]:
 
 
 def started(world: World, result: ToolResult, truth: Truth) -> Iterator[str]:
-    """3: `started` says exactly whether the body was entered; `ended` how."""
-    if result.name in world.tools and result.replayed is False:
-        if result.started != bool(truth.entries):
-            yield f"started={result.started}, but the body was entered {len(truth.entries)} times (3)"
-        if result.attempts != len(truth.entries):
-            yield f"attempts={result.attempts}, but the body was entered {len(truth.entries)} times (5)"
-    if not truth.entries:
-        return
-    last = truth.entries[-1]
+    """3: `started` says exactly whether the body was entered."""
+    entered = len(truth.entries)
+    if result.name in world.tools and not result.replayed and (result.started, result.attempts) != (bool(entered), entered):
+        yield f"started={result.started}, attempts={result.attempts}, but the body was entered {entered} times (3, 5)"
+    if truth.entries:
+        yield from ended(result, truth.entries[-1])
+
+
+def ended(result: ToolResult, last: Entry) -> Iterator[str]:
+    """5: `ended` says how the last body got to its end."""
     if result.ended is Ended.STOPPED and not last.told:
         yield "ended=stopped, but the body never noticed a stop (5)"
     if result.ended is Ended.RETURNED and not last.finished and not last.told:
@@ -108,21 +119,28 @@ def effects(world: World, result: ToolResult, truth: Truth) -> Iterator[str]:
         return
     if truth.made and said.state in (EffectState.NONE, EffectState.REVERTED):
         yield f"effects={said.state} ({said.evidence}), but it made {truth.made}"
-    if not truth.made and said.state in (EffectState.PARTIAL, EffectState.REVERTED):
-        yield f"effects={said.state}, but it made nothing"
-    if not truth.made and said.state is EffectState.COMPLETED and said.evidence in PROVEN:
-        yield f"effects=completed ({said.evidence}), but it made nothing"
+    claims = said.state in (EffectState.PARTIAL, EffectState.REVERTED) or (
+        said.state is EffectState.COMPLETED and said.evidence in PROVEN
+    )
+    if claims and not truth.made:
+        yield f"effects={said.state} ({said.evidence}), but it made nothing"
     for record in said.records:
-        if record.stage is EffectStage.APPLIED and record.target not in truth.made:
-            yield f"{record.target} is recorded as applied, but was not made"
-        if record.stage is EffectStage.NOT_APPLIED and record.target in truth.made and result.attempts < 2:
-            yield f"{record.target} is recorded as not applied, but was made"
-        if record.stage is EffectStage.PLANNED and result.ended is not None:
-            yield f"{record.target} is left as planned by a body that is over"
+        yield from one_effect(record, result, truth)
     told = {record.target for record in said.records if record.stage is not EffectStage.NOT_APPLIED}
     for entry in truth.entries:
         if world.tools[entry.tool].script.declares and not set(entry.made) <= told:
             yield f"it declared and made {entry.made}, but the result tells of {sorted(told)}"
+
+
+def one_effect(record: EffectRecord, result: ToolResult, truth: Truth) -> Iterator[str]:
+    if record.kind != "test":
+        return
+    if record.stage is EffectStage.APPLIED and record.target not in truth.made:
+        yield f"{record.target} is recorded as applied, but was not made"
+    if record.stage is EffectStage.NOT_APPLIED and record.target in truth.made and result.attempts < 2:
+        yield f"{record.target} is recorded as not applied, but was made"
+    if record.stage is EffectStage.PLANNED and result.ended is not None:
+        yield f"{record.target} is left as planned by a body that is over"
 
 
 def texts(result: ToolResult, truth: Truth) -> Iterator[str]:
@@ -169,15 +187,10 @@ def repeats(world: World, result: ToolResult, truth: Truth) -> Iterator[str]:
         yield f"retry=safe, but it made {truth.made} (5)"
 
 
-async def what_stays_behind(world: World) -> AsyncIterator[str]:
-    """9: the runner is usable, and holds nothing."""
-    runner = world.runner
-    if runner._closed is not None:
-        return
-    parts = runner._services
+def what_stays_behind(world: World) -> Iterator[str]:
+    """9: the runner holds nothing."""
+    runner, parts = world.runner, world.runner._services
     assert parts is not None
-    with anyio.fail_after(BOUND):
-        await parts.root.wait_empty()
     desk, asks = parts.leases, parts.approvals
     for what, left in {
         "leases": desk.held,
@@ -186,14 +199,19 @@ async def what_stays_behind(world: World) -> AsyncIterator[str]:
         "open questions": len(asks._open) + len(asks._line) + (asks._turn is not None),
         "running calls on the shelf": len(list(runner._shelf.running())),
         "attached observers": len(runner._hub._by_run),
-        "busy threads": parts.threads._count - len(parts.threads._idle),
+        "busy threads": parts.threads._count - len(parts.threads._idle) if runner._closed is None else 0,
         "watches": len(parts.watches._active),
         "keys that look as if in use": sum(str(one.state) == "running" for one in parts.keys._entries.values()),
         "processes": sum(one.running for one in world.processes.processes),
     }.items():
         if left:
             yield f"{left} {what} left behind (9)"
+
+
+async def the_next_call(world: World) -> list[str]:
+    """9: the runner is usable."""
     with anyio.fail_after(BOUND):
-        probe = await runner.run("probe")
-    if probe.outcome is not Outcome.SUCCEEDED and not world.probe_may_fail:
-        yield f"the next call did not succeed: {probe.summary()} (9)"
+        probe = await world.runner.run("probe")
+    if probe.outcome is Outcome.SUCCEEDED or world.probe_may_fail:
+        return []
+    return [f"the next call did not succeed: {probe.summary()} (9)"]

@@ -1,17 +1,16 @@
 """One call of every kind, with everything that may stand around it, aborted before each step of anything."""
 
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from invariants.checking import check
-from invariants.world import BOUND, KINDS, OwnError, World
+from invariants.sweeping import SEEDS, sweep
+from invariants.world import KINDS, OwnError, World
 
-from toolrunner import AbortController, AbortSignal, Decision, Reply, ask, block, cancel, replace
-from toolrunner.testing import FakeCommand, ScriptedApprover, abort_sweep
+from toolrunner import AbortController, Reply, ask, block, cancel, replace
+from toolrunner.testing import ScriptedApprover
 
 pytestmark = pytest.mark.anyio
 
@@ -167,25 +166,11 @@ AROUND: dict[str, Around] = {fn.__name__: fn for fn in (
 )}  # fmt: skip
 
 
-async def sweep(world: World, scenario: Callable[[AbortSignal], Awaitable[Any]], **options: Any) -> int:
-    rounds = 0
-    async with contextlib.aclosing(abort_sweep(scenario, **options)) as sweep:
-        async for one in sweep:
-            try:
-                await check(world, [one.value])
-            except AssertionError as error:
-                raise AssertionError(f"aborted before step {one.step}, {options}: {one.value.summary()}{error}") from None
-            world.forget()
-            rounds += 1
-    return rounds
-
-
 @pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("kind", KINDS)
-async def test_one_call_aborted_anywhere(kind: str, around: str) -> None:
-    approver = ScriptedApprover()
-    async with World([KINDS[kind].made("t")], approver=approver) as world:
-        AROUND[around](world)
-        with anyio.fail_after(BOUND):
-            for seed in range(2):
-                assert await sweep(world, lambda signal: world.runner.run("t", signal=signal), seed=seed) > 2
+@pytest.mark.parametrize("mode", ["immediate", "drain"])
+async def test_one_call_of_any_kind_aborted_anywhere(around: str, mode: str) -> None:
+    for kind in KINDS.values():
+        async with World([kind.made("t")], approver=ScriptedApprover()) as world:
+            AROUND[around](world)
+            for seed in range(SEEDS):
+                assert await sweep(world, lambda signal: world.runner.run("t", signal=signal), seed=seed, mode=mode) > 2

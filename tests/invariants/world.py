@@ -34,7 +34,7 @@ class Truth:
 
 @final
 class World:
-    """`async with World([tool, ...], approver=...) as world: results = await world.runner.run_batch(...)`; then `check(world)`."""
+    """`async with World([tool, ...]) as world: results = await world.runner.run_batch(...)`; then `check(world, results)`."""
 
     def __init__(
         self,
@@ -50,6 +50,8 @@ class World:
         """Whether a hook or wrapper puts other values in the place of the bodies'."""
         self.probe_may_fail = False
         """Whether a hook or wrapper is in the way of every call, the next one too."""
+        self.is_one_batch = False
+        """Whether all its calls belong to one batch, so that they are committed in the model's order."""
         self.early: list[str] = []
         """What was said of a body while it was not true yet."""
         self.recorder = Recorder(self._look)
@@ -71,7 +73,9 @@ class World:
         await self.runner.__aenter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with anyio.fail_after(BOUND, shield=True):
             await self.runner.aclose()
 
