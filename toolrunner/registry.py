@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from toolrunner.calls import ToolCall
-from toolrunner.facts import EffectRecord, EffectStage, EffectState, Source
+from toolrunner.facts import EffectRecord, EffectStage, EffectState, Evidence, Source
 from toolrunner.pipeline.act import FreePermit
 from toolrunner.pipeline.course import accept, settle, until_over
 from toolrunner.pipeline.finish import publish
@@ -89,4 +89,6 @@ def _roll_up(parent: ActiveCall, child: ActiveCall) -> None:
     if result.effects.state in (EffectState.UNKNOWN, EffectState.PARTIAL):
         doubt = EffectRecord(f"{child.run_id}/call", "call", child.name, EffectStage.UNKNOWN, owner=child.run_id)
         parent.ledger.roll_up([doubt])
+    if result.effects.state is EffectState.COMPLETED and result.effects.evidence is not Evidence.REPORTED:
+        parent.silent_children = True
     parent.children_running = (*parent.children_running, *(result.still_running or ()))

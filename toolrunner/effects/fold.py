@@ -16,7 +16,8 @@ class BodyFacts:
 
     `returned`: it came to its own end, a process by its own exit. `succeeded`: the tool reported no error of its own, whatever
     became of the call afterwards. `saw_abort`: it was told of an abort before it returned (it read the signal, or the cancel
-    reached it), so it may have left the rest undone. `process_exit_zero` is None for what is no process.
+    reached it), so it may have left the rest undone. `process_exit_zero` is None for what is no process. `silent_children`: a
+    child call may have changed something that no record tells of; no declaration of this tool can take that back.
     """
 
     started: bool
@@ -25,6 +26,7 @@ class BodyFacts:
     succeeded: bool = False
     saw_abort: bool = False
     process_exit_zero: bool | None = None
+    silent_children: bool = False
 
     @property
     def ran_through(self) -> bool:
@@ -77,6 +79,8 @@ def _recorded(body: BodyFacts, own: Sequence[EffectRecord], proven: Sequence[Cha
     if EffectStage.APPLIED in stages:
         whole = stages == {EffectStage.APPLIED} and body.returned and not body.saw_abort
         return EffectState.COMPLETED if whole else EffectState.PARTIAL, Evidence.REPORTED
+    if body.silent_children:
+        return EffectState.UNKNOWN, Evidence.REPORTED
     # From here on the records say that nothing of theirs is there. An undone write still shows, by its times; it is
     # explained by its record. Any other change means that the records are not all there is.
     undone = {record.target for record in own if record.stage is EffectStage.UNDONE}
@@ -89,7 +93,7 @@ def _recorded(body: BodyFacts, own: Sequence[EffectRecord], proven: Sequence[Cha
 
 
 def _unrecorded(body: BodyFacts, scan: Scan | None) -> tuple[EffectState, Evidence | None]:
-    if body.read_only:
+    if body.read_only and not body.silent_children:
         return EffectState.NONE, Evidence.DECLARED
     # Where somebody looked and saw nothing, assuming a change would be odd and excluding one would be wrong.
     seen_nothing = scan is not None and not scan.changes

@@ -181,6 +181,8 @@ class ActiveCall:
     """The body, if it still ran when the result was published."""
     children: "set[ActiveCall]" = field(default_factory=set)
     """Child calls that have not settled; written by `ctx.run`."""
+    silent_children: bool = False
+    """A child call may have changed something that none of its records tells of; written by `ctx.run`."""
     children_running: tuple[StillRunning, ...] = ()
     """What its child calls left running, told here as well."""
     answered: bool = False
