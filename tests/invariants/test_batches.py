@@ -1,5 +1,7 @@
 """Batches of parallel and exclusive calls, aborted before each step, by the caller or by the host."""
 
+from typing import Any
+
 import pytest
 from invariants.sweeping import SEEDS, host_sweep, sweep
 from invariants.world import KINDS, World, calls
@@ -22,7 +24,7 @@ MIXES = {
 EVERY = dict.fromkeys(name for names in MIXES.values() for name in names if name in KINDS)
 
 
-def world_of(**settings: object) -> World:
+def world_of(**settings: Any) -> World:
     world = World([KINDS[name].made(name.replace(" ", "_").replace(",", "")) for name in EVERY], **settings)
     world.is_one_batch = True
     return world
