@@ -18,6 +18,7 @@ from process.shapes import BOUND, GRACE, SLACK, part, run, run_until, sh
 
 from toolrunner.facts import Containment, StillRunningKind
 from toolrunner.process import EndCause, LaunchPlan, SpawnRefused, Supervisor, link, survey
+from toolrunner.process.identity import identity_of
 from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND, decode, encode, listing, parse_listing
 from toolrunner.process.keeping.sweep import sweep
 from toolrunner.process.keeping.system import Cut, Kernel, receive, stat
@@ -177,6 +178,17 @@ def test_a_process_with_another_start_time_is_not_signalled() -> None:
         assert child.poll() is None
         assert Kernel().signal_other(child.pid, facts.starttime, signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
+
+
+@pytest.mark.case("P45")
+def test_a_stranger_with_the_leaders_number_is_no_quarry() -> None:
+    with subprocess.Popen(("sleep", "60"), start_new_session=True) as stranger:
+        facts = stat(stranger.pid)
+        assert facts is not None
+        mine = survey.survey(survey.Quarry("no such mark", identity_of(stranger.pid, facts.starttime)))
+        assert [process.pid for process in mine] == [stranger.pid]
+        assert survey.survey(survey.Quarry("no such mark", identity_of(stranger.pid, facts.starttime - 1))) == []
+        stranger.kill()
 
 
 class FakeKernel(Kernel):

@@ -169,6 +169,21 @@ async def test_stop_before_go_runs_nothing(supervisor: Supervisor, tmp_path: Pat
     assert not mark.exists()
 
 
+async def test_a_stop_right_after_go_tells_the_truth_about_the_start(supervisor: Supervisor, tmp_path: Path) -> None:
+    """The race is real: whichever side wins, "not started" is only said when nothing ran."""
+    with anyio.fail_after(BOUND):
+        for index in range(40):
+            mark = tmp_path / str(index)
+            prepared = await supervisor.prepare(LaunchPlan(("touch", str(mark))))
+            prepared.go()
+            prepared.stop(grace=index % 2)
+            end = await prepared.wait()
+            assert end.started
+            assert end.cause in (EndCause.STOPPED, EndCause.EXITED)
+            assert (end.facts.exit_code is None) != (end.facts.signal is None)
+            assert (end.facts.exit_code == 0) is mark.exists() or end.cause is EndCause.STOPPED
+
+
 async def test_abandon_runs_nothing_and_leaves_nothing(supervisor: Supervisor, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     with anyio.fail_after(BOUND):

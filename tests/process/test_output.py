@@ -164,6 +164,19 @@ async def test_an_abort_releases_a_sink_that_is_stuck(supervisor: Supervisor) ->
     assert end.sink_dropped == end.facts.stdout_bytes > 0
 
 
+async def test_a_sink_that_is_stuck_after_the_exit_does_not_hold_a_stop(supervisor: Supervisor) -> None:
+    sink = SlowSink()
+    with anyio.fail_after(BOUND):
+        prepared = await supervisor.prepare(LaunchPlan(sh("echo one")), sink=sink)
+        prepared.go()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prepared.wait)
+            await anyio.sleep(0.2)  # a test of time: the command has long exited, and its result waits for the sink
+            prepared.stop()
+        end = await prepared.wait()
+    assert (end.cause, end.facts.stdout, end.sink_dropped) == (EndCause.EXITED, "one\n", 4)
+
+
 @pytest.mark.case("P54")
 async def test_a_command_that_reads_its_input_finds_it_empty(supervisor: Supervisor) -> None:
     outcome = await run(supervisor, "cat; echo done", timeout=10)

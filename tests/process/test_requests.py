@@ -185,6 +185,8 @@ def test_a_host_that_gave_up_its_uid_runs_nothing_under_the_old_one(tmp_path: Pa
     body = """
 async def main(supervisor):
     say((await shell(supervisor, 'id -u')).facts.stdout.strip())
+    os.setgroups([4321])
+    say((await shell(supervisor, 'id -G')).facts.stdout.strip())
     os.setresuid(65534, 65534, 65534)
     for containment in (Containment.KEEPER, None):
         other = Supervisor(containment=containment)
@@ -196,6 +198,7 @@ async def main(supervisor):
 """
     with host_running(tmp_path, body) as host:
         assert host.line() == "0"
+        assert host.line() == "0 4321"
         answers = {host.line(), host.line()}
         assert answers <= {"65534", "refused"}
         assert host.rest()[0] == 0

@@ -1,13 +1,17 @@
 """Tools that look at, attack, stop or kill their supervisor."""
 
+import contextlib
+import os
+import signal
 from pathlib import Path
 
 import anyio
+import kernel
 import pytest
 from liveness import survivors, unique_duration
 from plain_user import PlainUser
 from process.host import host_running
-from process.shapes import BOUND, GRACE, SLACK, part, run, run_until
+from process.shapes import BOUND, GRACE, SLACK, alive, part, run, run_until
 
 from toolrunner.facts import Containment
 from toolrunner.process import EndCause, LaunchPlan, SpawnRefused, Supervisor, wardens
@@ -169,3 +173,40 @@ async def test_a_stop_is_obeyed_although_keeper_and_warden_are_stopped(keeper: S
     assert outcome.end.cause is EndCause.STOPPED
     assert outcome.end.still_running == ()
     assert await survivors(duration) == []
+
+
+async def test_a_process_that_is_killed_at_its_gate_never_started(keeper: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    with anyio.fail_after(BOUND):
+        prepared = await keeper.prepare(LaunchPlan(("touch", str(mark))))
+        assert prepared.identity is not None
+        os.kill(prepared.identity.pid, signal.SIGKILL)
+        while alive(prepared.identity.pid):  # noqa: ASYNC110 - it is not our child
+            await anyio.sleep(0.001)
+        prepared.go()
+        end = await prepared.wait()
+    assert (end.started, end.cause, end.still_running) == (False, EndCause.SPAWN_FAILED, ())
+    assert end.spawn_error is not None
+    assert "start gate" in end.spawn_error.message
+    assert not mark.exists()
+
+
+async def test_idle_keepers_that_are_killed_cost_no_call(keeper: Supervisor) -> None:
+    first = await run(keeper, "echo first; echo $PPID $(awk '{print $4}' /proc/$PPID/stat)")
+    warden = int(first.out.split()[2])
+    for _ in range(5):
+        for idle in kernel.descendants(warden):  # keepers and their children at the gates
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(idle.pid, signal.SIGKILL)
+        assert (await run(keeper, "echo next")).out == "next\n"
+    last = await run(keeper, "awk '{print $4}' /proc/$PPID/stat")
+    assert int(last.out) == warden
+
+
+async def test_the_children_at_the_gates_may_be_killed_too(keeper: Supervisor) -> None:
+    first = await run(keeper, "echo $PPID $(awk '{print $4}' /proc/$PPID/stat)")
+    warden = int(first.out.split()[1])
+    gated = [child for idle in kernel.children(warden) for child in kernel.children(idle.pid)]
+    for child in gated:
+        os.kill(child.pid, signal.SIGKILL)
+    assert (await run(keeper, "echo next")).out == "next\n"

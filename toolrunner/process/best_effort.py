@@ -94,7 +94,8 @@ class LooseProcess:
 
     def stop(self, *, grace: float | None = None) -> None:
         """Ask for the ladder; see `Prepared.stop`."""
-        grace = self.plan.kill_after if grace is None else grace
+        grace = self.plan.kill_after if grace is None else max(0.0, grace)
+        self._pipes.release_sinks()
         if self._end is not None or (self._stopped and grace >= self._kill_after):
             return
         self._requested_at = self._requested_at or datetime.now(UTC)
@@ -144,7 +145,7 @@ class LooseProcess:
     # -- the life of the process ------------------------------------------------------------------------------------------
 
     async def _run(self, process: subprocess.Popen[bytes]) -> None:
-        quarry = Quarry(self._mark, process.pid)
+        quarry = Quarry(self._mark, self.identity)
         async with anyio.create_task_group() as tasks:
             self._pipes.start(tasks, lambda: None)
             deadline = math.inf if self.plan.timeout is None else (self._go_at or 0) + self.plan.timeout
@@ -184,10 +185,8 @@ class LooseProcess:
             try:
                 status = peek(pid)
             except ChildProcessError:  # someone else in this process reaped it: the group's number is no longer ours
-                status, gone, self._held = None, True, False
-            else:
-                gone = status is not None
-            if gone:
+                status, self._held = None, False
+            if status is not None or not self._held:
                 self._report = replace(self._report, status=status, exit_at=time.monotonic())
         return 0 if self._report.exit_at is not None else None
 
@@ -196,7 +195,7 @@ class LooseProcess:
         self._pipes.stopping()
         began = time.monotonic()
         self._report = replace(self._report, cause="stopped" if self._stopped else "timed_out", delivered=began)
-        pid = quarry.leader or 0
+        pid = self._process.pid if self._process is not None else 0
         if self._kill_after > 0:
             outside = [process for process in survey(quarry) if not _in_group(process.pid, pid)]
             for number in (signal.SIGTERM, signal.SIGCONT):

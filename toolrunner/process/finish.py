@@ -60,7 +60,7 @@ class Finish:
         )
 
     def _cause(self, report: Report) -> EndCause:
-        if report.exec_error is not None:
+        if report.exec_error is not None or report.cause == "refused":
             return EndCause.SPAWN_FAILED
         if not self.released:
             return EndCause.STOPPED if self.stopped else EndCause.KEEPER_LOST

@@ -92,6 +92,8 @@ class KeptProcess:
         if kind == "unfit":
             raise Unfit(unhexed(words["why"]))
         self._link.proved = True
+        if kind == "killed":
+            raise LostAtGate
         if kind == "refused":
             raise self._refusal(words)
         self._keeper = int(words["keeper"])
@@ -113,11 +115,13 @@ class KeptProcess:
 
     def stop(self, *, grace: float | None = None) -> None:
         """Ask for the ladder; see `Prepared.stop`."""
-        grace = self.plan.kill_after if grace is None else grace
+        grace = self.plan.kill_after if grace is None else max(0.0, grace)
+        self._pipes.release_sinks()
         if self._end is not None or self._report is not None or (self._stop_at is not None and grace >= self._grace):
             return
         if self._stop_at is None:
             self._stop_at, self._requested_at = time.monotonic(), datetime.now(UTC)
+            self._pipes.close_stdin()  # the ladder's first step; under a keeper's own deadline it follows its message
         self._grace = grace
         self._send(f"stop {grace}".encode())
         self._expect(time.monotonic() + (grace + REAP_BOUND if self._stopping else 0) + KEEPER_BOUND)
@@ -178,7 +182,7 @@ class KeptProcess:
                 kind, words = decode(message)
                 if kind == "ended":
                     return parse_report(words)
-                if kind == "refused":  # killed at the gate, between `ready` and `go`
+                if kind == "killed":  # at the gate, after `ready`: whatever was sent, nothing ran
                     return Report(cause="refused", released=False, at=time.monotonic(), left=[])
                 self._on_message(kind)
             elif message is None:
@@ -239,7 +243,7 @@ class KeptProcess:
         left = await self._link.adopt(self._keeper)
         proven = left is not None
         if left is None:
-            left = await end_all(Quarry(self._mark, self.identity.pid if self.identity else None), REAP_BOUND)
+            left = await end_all(Quarry(self._mark, self.identity), REAP_BOUND)
         signals = () if cause == "lost" else ("SIGKILL",)
         return Report(cause=cause, at=time.monotonic(), signals=signals, left=left, proven=proven, keeper_lost=True)
 

@@ -84,7 +84,7 @@ def open_directory(plan: LaunchPlan) -> int:
     """The working directory as an O_PATH descriptor: what it names now stays what the call gets. Raises SpawnRefused."""
     path = plan.cwd if plan.cwd is not None else "."
     try:
-        return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError) as exc:
         number = getattr(exc, "errno", None)
         why = os.strerror(number) if number else str(exc)

@@ -46,6 +46,10 @@ class Pipes:
     def stopping(self) -> None:
         """The ladder begins: close stdin, and let no sink hold the call."""
         self.close_stdin()
+        self.release_sinks()
+
+    def release_sinks(self) -> None:
+        """A stop was asked for. Synchronous."""
         for reader in self.readers:
             reader.release_sink()
 

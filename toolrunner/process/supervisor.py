@@ -70,6 +70,8 @@ class Supervisor:
             RunnerClosed: after `aclose`, or in a forked child.
         """
         self._check_open()
+        if os.name != "posix":
+            raise SpawnRefused(SpawnErrorKind.SETUP, "process tools need a POSIX system")
         request = Request(plan, dirfd, on_output, sink)
         process = await self._prepare_kept(request) or LooseProcess(request, self._no_keepers or WISHED, self._over)
         self._live.add(process)
@@ -149,12 +151,14 @@ class Supervisor:
     async def _with_keeper(self, request: Request) -> KeptProcess:
         """Raises SpawnRefused, or Unfit when there can be no keepers here."""
         for _ in range(ATTEMPTS):
+            self._check_open()
             now, link = self._find_link()
             try:
                 ends = await self._send(link, request, now.umask)
                 process = KeptProcess(request, ends, link, self._over)
                 try:
                     await process.reach_gate()
+                    self._check_open()  # it may have been closed meanwhile
                 except BaseException:
                     process.dispose()  # its keeper, if there is one, reads EOF: the gate stays shut
                     raise

@@ -13,6 +13,7 @@ from typing import final
 import anyio
 import psutil
 
+from toolrunner.facts import ProcessIdentity
 from toolrunner.process.identity import starttime_of
 from toolrunner.process.launch import MARKER
 
@@ -31,24 +32,30 @@ FREEZE_ROUNDS = 10
 @final
 @dataclass(frozen=True, slots=True)
 class Quarry:
-    """What is looked for: the call's mark, and its leader's pid, which is also the number of its group and session."""
+    """What is looked for: the call's mark, and its leader, whose pid is also the number of its group and session."""
 
     mark: str
-    leader: int | None
+    identity: ProcessIdentity | None
+
+    def leader(self) -> int | None:
+        """The leader's number as long as it is not another process's. (While members of its group live, the kernel keeps it.)"""
+        if self.identity is None or starttime_of(self.identity.pid) not in (0, self.identity.starttime):
+            return None
+        return self.identity.pid
 
 
 def survey(quarry: Quarry) -> list[psutil.Process]:
     """Everything of the call that is alive; zombies and this process are left out."""
     found: dict[int, psutil.Process] = {}
     parents: dict[int, list[psutil.Process]] = {}
-    own = os.getpid()
+    own, leader = os.getpid(), quarry.leader()
     for process in psutil.process_iter(["ppid", "status"]):
         if process.pid == own or process.info["status"] == psutil.STATUS_ZOMBIE:
             continue
         parents.setdefault(process.info["ppid"] or 0, []).append(process)
-        if _belongs(process, quarry):
+        if _belongs(process, quarry.mark, leader):
             found[process.pid] = process
-    waiting = [*found, *([quarry.leader] if quarry.leader is not None else [])]
+    waiting = [*found, *([leader] if leader is not None else [])]
     while waiting:  # whatever descends from one that belongs, belongs
         for process in parents.get(waiting.pop(), []):
             if process.pid not in found:
@@ -57,11 +64,11 @@ def survey(quarry: Quarry) -> list[psutil.Process]:
     return list(found.values())
 
 
-def _belongs(process: psutil.Process, quarry: Quarry) -> bool:
+def _belongs(process: psutil.Process, mark: str, leader: int | None) -> bool:
     try:
-        if quarry.leader is not None and quarry.leader in (process.pid, os.getsid(process.pid), os.getpgid(process.pid)):
+        if leader is not None and leader in (process.pid, os.getsid(process.pid), os.getpgid(process.pid)):
             return True
-        return process.environ().get(MARKER) == quarry.mark
+        return process.environ().get(MARKER) == mark
     except (psutil.Error, OSError):  # gone meanwhile, or someone else's
         return False
 

@@ -42,6 +42,8 @@ class Call:
     def stop(self, cause: str, grace: float) -> bool:
         """Begin the ladder, or shorten one that runs. True when this was its beginning."""
         now = time.monotonic()
+        if self.leader_at is None:
+            self.look_at_leader()  # its death may have come just before
         if not self.released or self.leader_at is not None:
             # Nothing ran yet, or the leader went before any signal of ours: no ladder, only the sweep.
             self.finish = True

@@ -39,11 +39,16 @@ class Gate:
         facts = stat(pid)
         self.starttime = facts.starttime if facts else 0
 
-    def hand_over(self, request: bytes, fds: list[int]) -> None:
-        """Pass the request on to the child; its answer comes on `sock`."""
-        socket.send_fds(self.sock, [request], fds)
+    def hand_over(self, request: bytes, fds: list[int]) -> bool:
+        """Pass the request on to the child; its answer comes on `sock`. False when the child is dead (it is reaped then)."""
+        try:
+            socket.send_fds(self.sock, [request], fds)
+        except OSError:
+            os.waitpid(self.pid, 0)
+            return False
         for fd in fds:
             os.close(fd)
+        return True
 
     def release(self) -> None:
         """Let the child exec."""

@@ -4,6 +4,7 @@ Everything it may signal is its own: the leader's group while the leader is unre
 kernel has said that it has no child left, or `REAP_BOUND` after SIGKILL, and then its orphans go to the warden.
 """
 
+import errno
 import os
 import select
 import signal
@@ -86,7 +87,7 @@ def wait_for_request(requests: socket.socket, *, stays: bool) -> tuple[bytes, li
                 return b"", []
         except Cut as cut:
             for fd in cut.reply:
-                refuse(socket.socket(fileno=fd), cut.errno or 24, "descriptors of the request")
+                refuse(socket.socket(fileno=fd), errno.EMFILE, "descriptors of the request")
         except OSError:
             return b"", []
 
@@ -105,20 +106,12 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
     control = socket.socket(fileno=fds.pop(1))
     control.setblocking(False)
     words = decode(request)[1]
-    if isinstance(gate, Gate):
-        try:
-            gate.hand_over(request, fds)
-        except OSError:  # something killed the waiting child: another one serves as well
-            os.waitpid(gate.pid, 0)
-            gate = try_fork_gate()
-            if isinstance(gate, Gate):
-                gate.hand_over(request, fds)
-    else:
-        gate = try_fork_gate()
+    if isinstance(gate, OSError) or not gate.hand_over(request, fds):
+        gate = try_fork_gate()  # there was none, or something killed it meanwhile: another one serves as well
         if isinstance(gate, Gate):
             gate.hand_over(request, fds)
     if isinstance(gate, OSError):
-        refuse(control, gate.errno or 11, "fork")
+        refuse(control, gate.errno or errno.EAGAIN, "fork")
         return
     gate.sock.setblocking(False)
     call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]))
@@ -166,7 +159,10 @@ class Keeper:
 
     def on_child(self) -> None:
         os.read(self.wake, 4096)
-        if self.call.observe_children():
+        left = self.call.observe_children()
+        if self.call.leader_at is not None and not self.call.released:
+            self.killed_at_gate()
+        elif left:
             self.tell(encode("exited", at=self.call.leader_at))
 
     def on_gate(self) -> None:
@@ -189,8 +185,12 @@ class Keeper:
             self.answered = True
             self.poll.unregister(self.gate.sock.fileno())
             if not self.call.released:
-                refuse(self.control, 0, "the waiting process was killed before its start")
-                self.call.finish = True
+                self.killed_at_gate()
+
+    def killed_at_gate(self) -> None:
+        """The child died before it was released: nothing ran, and nothing will."""
+        self.tell(encode("killed"))
+        self.call.finish = True
 
     def on_control(self) -> None:
         """The host's orders; EOF means that it gave the call up or died."""
@@ -202,8 +202,7 @@ class Keeper:
             message = b""
         order, _, value = message.partition(b" ")
         if order == b"go":
-            self.call.release()
-            self.gate.release()
+            self.on_go()
         elif order == b"stop":
             if self.call.stop("stopped", float(value)):
                 self.tell_stopping()
@@ -211,6 +210,15 @@ class Keeper:
             self.call.eof()
         elif not order:
             self.call.lost()
+
+    def on_go(self) -> None:
+        """Release the child, unless it is dead already: after the release its death would prove nothing."""
+        self.call.look_at_leader()
+        if self.call.leader_at is None:
+            self.call.release()
+            self.gate.release()
+        else:
+            self.killed_at_gate()
 
     def end(self) -> None:
         """Sweep everything, then report what the kernel said."""

@@ -2,7 +2,8 @@
 
 A request carries `key=value` words and, as descriptors, in this order: a sealed memfd with argv and environment, the keeper's
 end of the call's control socket, the working directory, stdin, stdout, stderr, then what else the tool is to have.
-Host to keeper: `go`, `stop GRACE`, `eof`. Keeper to host: `ready`, `refused`, `stopping`, `exited`, `ended`; warden: `unfit`.
+Host to keeper: `go`, `stop GRACE`, `eof`. Keeper to host: `ready`, `refused`, `killed` (at the gate), `stopping`, `exited`,
+`ended`; warden: `unfit`.
 """
 
 MESSAGE_LIMIT = 4096

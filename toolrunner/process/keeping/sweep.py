@@ -54,18 +54,13 @@ def sweep(
     With spared children (a warden's keepers) ECHILD never comes; that the kernel lists no other child is the proof then.
     """
     result = Swept()
+    if reap_all(kernel, reaped):  # the usual end: everyone was gone before
+        return result
     while True:
-        denied: dict[int, str] = {}
         victims = [pid for pid in kernel.children() if spare is None or not spare(pid)]
         if spare is not None and not victims:
             return result
-        for pid in victims:
-            try:
-                kernel.kill(pid, signal.SIGKILL)
-            except PermissionError:  # it runs as someone else: EPERM never means gone
-                denied[pid] = "EPERM"
-            except ProcessLookupError:
-                continue
+        denied = kill_each(kernel, victims)
         if reap_all(kernel, reaped):
             return result
         if time.monotonic() >= until:
@@ -73,3 +68,16 @@ def sweep(
             result.left = [describe(pid, denied.get(pid, "")) for pid in remaining]
             return result
         pause(ROUND)
+
+
+def kill_each(kernel: Kernel, victims: list[int]) -> dict[int, str]:
+    """SIGKILL to each; those that we may not signal, with the error's name."""
+    denied: dict[int, str] = {}
+    for pid in victims:
+        try:
+            kernel.kill(pid, signal.SIGKILL)
+        except PermissionError:  # it runs as someone else: EPERM never means gone
+            denied[pid] = "EPERM"
+        except ProcessLookupError:
+            continue
+    return denied

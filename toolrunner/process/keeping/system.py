@@ -8,7 +8,7 @@ try:
     import ctypes
 
     _libc: ctypes.CDLL | None = ctypes.CDLL(None, use_errno=True)
-except (ImportError, OSError):  # an interpreter built without libffi: no subreaper, so the self-test will say unfit
+except (ImportError, OSError, TypeError):  # built without libffi, or Windows: no subreaper, so the self-test says unfit
     _libc = None
 
 # prctl(2) and its constants; Python wraps none of them.
@@ -20,7 +20,8 @@ the control socket and forge its own exit."""
 MAX_FDS = 250
 """SCM_MAX_FD is 253 (unix(7))."""
 
-CATCHABLE = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
+# By name, because the host imports this module on Windows too, where there are no such names.
+CATCHABLE = signal.valid_signals() - {getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP")}
 
 
 def prctl(option: int, value: int | bytes) -> bool:
