@@ -113,9 +113,13 @@ async def test_a_tool_that_kills_keeper_and_warden_is_swept_or_listed(keeper: Su
     script = f'echo part; victims="{order}"; setsid sleep {duration} & kill -STOP $victims; kill -9 $victims; sleep {duration}'
     outcome = await run(keeper, script)
     assert outcome.end.cause is EndCause.KEEPER_LOST
-    assert outcome.end.facts.containment is Containment.BEST_EFFORT
-    assert outcome.end.still_running is None  # nothing was found, and nothing proves it
-    assert any("keeper and warden were lost" in text for text in outcome.end.missing)
+    if outcome.end.still_running == ():  # the keeper died first and the host woke the warden: it was faster than the second kill
+        assert order.startswith(KEEPER)
+        assert outcome.end.facts.containment is Containment.KEEPER
+    else:
+        assert outcome.end.still_running is None  # nothing was found, and nothing proves it
+        assert outcome.end.facts.containment is Containment.BEST_EFFORT
+        assert any("keeper and warden were lost" in text for text in outcome.end.missing)
     assert await survivors(duration) == []
     assert (await run(keeper, "echo next")).out == "next\n"
 

@@ -17,7 +17,6 @@ _CAUSES = {
     "stopped": EndCause.STOPPED,
     "timed_out": EndCause.TIMED_OUT,
     "lost": EndCause.KEEPER_LOST,
-    "refused": EndCause.SPAWN_FAILED,
 }
 
 ENVIRONMENT_READABLE = "environment: a tool of the same user can read the host's own environment (/proc/PID/environ)"
@@ -41,14 +40,14 @@ class Finish:
         """Everything in one value."""
         # Without our `go` nothing ran, whatever became of the keeper; with it, only a keeper's or an exec's no proves that.
         started = self.released and report.released is not False and report.exec_error is None
-        cause = self._cause(report)
+        cause = self._cause(report, started=started)
         left = still_running(report.left)
         timed_out = cause is EndCause.TIMED_OUT
         return ProcessEnd(
             facts=self._facts(report, identity, started=started),
             started=started,
             cause=cause,
-            spawn_error=self._spawn_error(report),
+            spawn_error=self._spawn_error(report) if cause is EndCause.SPAWN_FAILED else None,
             signals=report.signals,
             escalated="SIGTERM" in report.signals and "SIGKILL" in report.signals,
             stop_requested_at=date_of(report.delivered or report.at) if timed_out and requested_at is None else requested_at,
@@ -59,19 +58,18 @@ class Finish:
             sink_dropped=sum(reader.sink_dropped for reader in self.readers),
         )
 
-    def _cause(self, report: Report) -> EndCause:
-        if report.exec_error is not None or report.cause == "refused":
-            return EndCause.SPAWN_FAILED
-        if not self.released:
-            return EndCause.STOPPED if self.stopped else EndCause.KEEPER_LOST
-        return _CAUSES[report.cause]
+    def _cause(self, report: Report, *, started: bool) -> EndCause:
+        if started:
+            return _CAUSES[report.cause]
+        never = report.exec_error is not None or report.cause == "refused" or not self.stopped
+        return EndCause.SPAWN_FAILED if never else EndCause.STOPPED
 
-    def _spawn_error(self, report: Report) -> SpawnError | None:
+    def _spawn_error(self, report: Report) -> SpawnError:
         if report.exec_error is not None:
             return spawn_error(self.plan.argv[0], *report.exec_error)
         if report.cause == "refused":
             return SpawnError(SpawnErrorKind.SETUP, "the process was killed at its start gate")
-        return None
+        return SpawnError(SpawnErrorKind.SETUP, "its supervising process was lost before the command was released")
 
     def _facts(self, report: Report, identity: ProcessIdentity | None, *, started: bool) -> Process:
         code, signal = exit_facts(report.status) if started else (None, None)

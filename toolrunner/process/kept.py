@@ -96,6 +96,8 @@ class KeptProcess:
             raise LostAtGate
         if kind == "refused":
             raise self._refusal(words)
+        if kind != "ready":  # `ended`: it lost its warden
+            raise LostAtGate
         self._keeper = int(words["keeper"])
         self.identity = identity_of(int(words["pid"]), int(words["starttime"]))
 
@@ -181,7 +183,7 @@ class KeptProcess:
             if message:
                 kind, words = decode(message)
                 if kind == "ended":
-                    return parse_report(words)
+                    return await self._ended(parse_report(words))
                 if kind == "killed":  # at the gate, after `ready`: whatever was sent, nothing ran
                     return Report(cause="refused", released=False, at=time.monotonic(), left=[])
                 self._on_message(kind)
@@ -190,6 +192,11 @@ class KeptProcess:
                     return await self._lost()
             else:
                 return await self._lost()
+
+    async def _ended(self, report: Report) -> Report:
+        if report.cause == "lost" and self._stop_at is None:
+            await self._link.settle()  # its warden died: the next call must not be sent to that one
+        return report
 
     def _receive(self) -> bytes | None:
         """A message, b"" when the keeper is gone, None when there is none yet."""
