@@ -20,7 +20,7 @@ from toolrunner.pipeline.live import LiveBody
 from toolrunner.pipeline.retry import attempts
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.pipeline.watching import begin_watch
+from toolrunner.pipeline.watching import begin_watch, drop_watch
 from toolrunner.pipeline.wrap import run_wrapped
 from toolrunner.process import SpawnRefused
 from toolrunner.records import CallDispatched
@@ -232,4 +232,5 @@ class _Action:
     def give_back_unless_live(self) -> None:
         """At the end of `act`: a body that still runs keeps what it holds."""
         if not self._state.lives:
+            drop_watch(self._state)
             self.give_back()

@@ -4,14 +4,16 @@ No state of its own: a call's watch hangs on its ActiveCall. Scans block, so the
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import anyio
 
 from toolrunner.effects import Scan
 from toolrunner.errors import ConfigError
+from toolrunner.facts import Attribution
 from toolrunner.loops import poster
-from toolrunner.observe import Watch, Writer, diff, rescan, snapshot
+from toolrunner.observe import Writer, diff, rescan, snapshot
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, CallWatch
 from toolrunner.results import Code, Error, ErrorKind, Outcome
@@ -34,34 +36,51 @@ async def begin_watch(state: ActiveCall, services: Services) -> bool:
         return True
     # A command without a sandbox may write anywhere; so may any body, but in this process people know what theirs do.
     watch = services.watches.begin(roots, unconfined=tool.kind is BodyKind.COMMAND and not tool.annotations.read_only)
+    state.watch = CallWatch(watch, None)  # at once, so that it is let go whatever becomes of the scan
     try:
         before = await in_thread(services, lambda: snapshot(roots))
     except ConfigError as error:
-        watch.finish()
+        drop_watch(state)
         state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.SETUP, str(error)))
         return False
     state.watch = CallWatch(watch, before)
     return True
 
 
-async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
-    """Look again, after the body, and say what changed. None = nobody looked."""
+def drop_watch(state: ActiveCall) -> None:
+    """Nothing of the call runs that could write, or will: it is no writer any more. Called again it does nothing."""
     own, state.watch = state.watch, None
-    if own is None:
-        return None
-    if own.before is None:
-        if isinstance(own.watch, Writer):
-            own.watch.close()
-        return None
-    before = own.before
-    if not state.started:
-        assert isinstance(own.watch, Watch)
+    if own is not None and isinstance(own.watch, Writer):
+        own.watch.close()
+    elif own is not None:
         own.watch.finish()
-        return None
-    after = await in_thread(services, lambda: rescan(before))
-    assert isinstance(own.watch, Watch)
-    changes = diff(before, after, own.watch.finish())
-    return Scan(changes, before.roots, before.complete and after.complete)
+
+
+async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
+    """Look again, after a body, and say what changed since before the first one. None = nobody looked."""
+    own = state.watch
+    if own is None or own.before is None or isinstance(own.watch, Writer) or not state.started:
+        drop_watch(state)
+        return state.scan
+    before, watch = own.before, own.watch
+    try:
+        after = await in_thread(services, lambda: rescan(before))
+        changes = diff(before, after, watch.finish())
+    finally:
+        drop_watch(state)
+    return _joined(state.scan, Scan(changes, before.roots, before.complete and after.complete))
+
+
+def _joined(earlier: Scan | None, later: Scan) -> Scan:
+    """The changes of all attempts of one call: what an earlier one did is not undone by a later one that did nothing."""
+    if earlier is None:
+        return later
+    changes = {change.path: change for change in earlier.changes}
+    for change in later.changes:
+        before = changes.get(change.path)
+        ours = before is not None and before.attribution is Attribution.EXCLUSIVE
+        changes[change.path] = replace(change, attribution=Attribution.EXCLUSIVE) if ours else change
+    return Scan(tuple(changes.values()), later.where, earlier.complete and later.complete)
 
 
 async def in_thread(services: Services, fn: Callable[[], T]) -> T:
