@@ -49,11 +49,12 @@ async def begin_watch(state: ActiveCall, services: Services) -> bool:
 
 def drop_watch(state: ActiveCall) -> None:
     """Nothing of the call runs that could write, or will: it is no writer any more. Called again it does nothing."""
-    own, state.watch = state.watch, None
-    if own is not None and isinstance(own.watch, Writer):
-        own.watch.close()
-    elif own is not None:
-        own.watch.finish()
+    watch = state.watch.watch if state.watch is not None else None
+    state.watch = None
+    if isinstance(watch, Writer):
+        watch.close()
+    elif watch is not None:
+        watch.finish()
 
 
 async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
