@@ -86,7 +86,12 @@ def _roll_up(parent: ActiveCall, child: ActiveCall) -> None:
     result = child.result
     assert result is not None
     parent.ledger.roll_up(result.effects.records, owner=child.run_id)
-    if result.effects.state in (EffectState.UNKNOWN, EffectState.PARTIAL):
+    # A child that is only assumed to have changed something leaves no record; its parent's own end is judged the same way, unless
+    # the parent is declared to change nothing, which its child then contradicts.
+    tool = parent.registration.tool if parent.registration is not None else None
+    unrecorded = result.effects.state is EffectState.COMPLETED and not result.effects.records
+    contradicted = unrecorded and tool is not None and tool.annotations.read_only
+    if contradicted or result.effects.state in (EffectState.UNKNOWN, EffectState.PARTIAL):
         doubt = EffectRecord(f"{child.run_id}/call", "call", child.name, EffectStage.UNKNOWN, owner=child.run_id)
         parent.ledger.roll_up([doubt])
     if result.effects.state is EffectState.COMPLETED and result.effects.evidence is not Evidence.REPORTED:
