@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
+from weakref import WeakSet
 
 import anyio
 
@@ -16,6 +17,10 @@ from toolrunner.tools import Tools
 
 BOUND = 10.0
 """Seconds for a whole test whose waits are all gates. Milliseconds on an idle machine; this one may be busy on every core."""
+
+
+CALLBACK_DEPTH = 5
+"""Callbacks that one event sets off one after the other at the most. anyio looks at tasks only, and each look lets one turn pass."""
 
 
 @dataclass(slots=True)
@@ -36,6 +41,8 @@ class Stage:
     def __init__(self) -> None:
         self.log: list[str] = []
         self._parts: dict[str, Part] = {}
+        self._let_go = False
+        _stages.add(self)
 
         @tool(parallel_safe=True)
         async def step(name: str, ctx: ToolContext[Any]) -> str:
@@ -48,19 +55,27 @@ class Stage:
 
         @tool(parallel_safe=True)
         async def stubborn(name: str) -> str:
-            with anyio.CancelScope(shield=True):
-                while not self[name].go.is_set():
-                    try:
-                        return await self.play(name)
-                    except anyio.get_cancelled_exc_class():
-                        continue
-            return name
+            try:
+                return await self.play(name)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await self[name].go.wait()
+                self.log.append(f"-{name}")
+                return name
 
         self.step, self.alone, self.stubborn = step, alone, stubborn
         self.tools = Toolset([step, alone, stubborn])
 
     def __getitem__(self, name: str) -> Part:
-        return self._parts.setdefault(name, Part())
+        part = self._parts.setdefault(name, Part())
+        if self._let_go:
+            part.go.set()
+        return part
+
+    def let_go(self) -> None:
+        """Let every body return, also those that are entered later."""
+        self._let_go = True
+        self.end(*self._parts)
 
     async def play(self, name: str) -> str:
         """The body's own course."""
@@ -90,6 +105,9 @@ class Stage:
         return [line[1:] for line in self.log if line[0] == "+"]
 
 
+_stages: "WeakSet[Stage]" = WeakSet()
+
+
 def step(name: str, **more: Any) -> ToolCall:
     """A call of `step`; its call id is its name."""
     return ToolCall("step", {"name": name}, call_id=name, **more)
@@ -109,13 +127,22 @@ def stubborn(name: str, **more: Any) -> ToolCall:
 async def opened(*tools: Tools, bound: float = BOUND, **settings: Any) -> AsyncIterator[Runner]:
     """A runner, entered, and a bound in seconds on everything that the test waits for in it."""
     with anyio.fail_after(bound):
-        async with Runner(tools, **settings) as runner:
+        runner = await Runner(tools, **settings).__aenter__()
+        try:
             yield runner
+        except BaseException:
+            # A test that failed does not wait for bodies that it would have let go later.
+            for stage in _stages:
+                stage.let_go()
+            await runner.aclose(limit=1)
+            raise
+        await runner.aclose()
 
 
 async def quiet() -> None:
     """Wait until nothing moves any more: whatever has not happened by then does not happen by itself."""
-    await anyio.wait_all_tasks_blocked()
+    for _ in range(CALLBACK_DEPTH):
+        await anyio.wait_all_tasks_blocked()
 
 
 def ids(batch: Any) -> list[str | None]:
