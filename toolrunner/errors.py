@@ -76,6 +76,15 @@ class ToolrunnerInternalError(ToolrunnerError):
     """A bug in toolrunner itself. Started calls were drained and every call was closed truthfully before this was raised."""
 
 
+class UntrueResult(ToolrunnerInternalError, ValueError):
+    """A result that cannot be true was about to be built, or was read from somewhere. (Read, it is a `ValidationError`.)"""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"the result of call {run_id} cannot be true: {why}")
+        self.run_id = run_id
+        self.why = why
+
+
 class ToolError(Exception):
     """Raised by a tool's body: it failed for a reason of its own. The model reads `message`; `kind` is for programs.
 

@@ -93,7 +93,7 @@ async def test_one_write_done_and_the_next_not_begun_is_partial() -> None:
         controller.abort()
         (result,) = await batch
     assert (result.effects.state, result.effects.evidence) == ("partial", "reported")
-    assert "Part of its changes were made: first.txt; check before you repeat it." in text(result)
+    assert "At least part of its changes were made: first.txt; check before you repeat it." in text(result)
     assert result.retry == "check_first"
 
 

@@ -13,13 +13,13 @@ import anyio
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger
-from toolrunner.facts import AbortReason, Source
+from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind
 from toolrunner.pipeline.act import Permit, act
 from toolrunner.pipeline.finish import Turn, finish, publish
 from toolrunner.pipeline.prepare import prepare, record
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall
-from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
+from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, ToolResult
 
 
 def accept(  # noqa: PLR0913 - each is a fact of the call's own
@@ -69,7 +69,18 @@ async def settle(state: ActiveCall, services: Services, turn: Turn | None = None
 def close_truthfully(state: ActiveCall, error: BaseException) -> None:
     """Something of ours broke off: the call is told by what is known. What has not started never will."""
     if state.started:
+        if state.end is None and not state.left_running:
+            _tell_unfinished(state, error)
         return
     if isinstance(error, anyio.get_cancelled_exc_class()):
         state.refuse_because(state.signal.reason or AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
     state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}"))
+
+
+def _tell_unfinished(state: ActiveCall, error: BaseException) -> None:
+    """A body was entered and nobody saw its end: it is at work still, or what watched it broke."""
+    if state.lives:
+        state.left_running = (StillRunning(what=state.name, kind=StillRunningKind.BODY),)
+    else:
+        fact = Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}")
+        state.end = BodyEnd(Ended.LOST, error=fact, code=Code.LOST, still_running=None)

@@ -20,7 +20,7 @@ def retry_answer(
 ) -> Retry:
     """Whether to retry. `safe` needs a proof that nothing happened, or a tool that declares itself idempotent."""
     if not started:
-        return Retry.SAFE if error_kind in _TRANSIENT else _UNSTARTED.get(code, Retry.FIX_FIRST)
+        return _UNSTARTED.get(code, Retry.SAFE if error_kind in _TRANSIENT else Retry.FIX_FIRST)
     if outcome is Outcome.SUCCEEDED:
         return Retry.NO
     harmless = idempotent or effects.state in (EffectState.NONE, EffectState.REVERTED)

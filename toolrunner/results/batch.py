@@ -40,15 +40,18 @@ class BatchResult(Sequence[ToolResult]):
 
     @property
     def files_changed(self) -> tuple[str, ...] | None:
-        """Paths changed by any call, once each; None if nobody looked at any."""
-        looked = [result.files_changed for result in self.results if result.files_changed is not None]
-        return tuple(dict.fromkeys(path for paths in looked for path in paths)) if looked else None
+        """Paths seen to have changed, once each; None if none was seen and nobody looked after one of the calls that ran."""
+        seen = tuple(dict.fromkeys(path for result in self.results for path in result.files_changed or ()))
+        if not seen and any(result.started and result.files_changed is None for result in self.results):
+            return None
+        return seen
 
     def summary(self) -> str:
         """A sentence with the counts per outcome, then one line per call."""
         counts = Counter(str(result.outcome) for result in self.results)
-        head = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items()) or "no calls"
-        return "\n".join([f"{len(self.results)} calls: {head}.", *(f"  {result.summary()}" for result in self.results)])
+        head = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts.items()) or "nothing to do"
+        total = f"{len(self.results)} call{'' if len(self.results) == 1 else 's'}"
+        return "\n".join([f"{total}: {head}.", *(f"  {result.summary()}" for result in self.results)])
 
     def to_messages(self, provider: str) -> list[dict[str, Any]]:
         """The messages to append to the provider's history: one answer per call, in model order."""

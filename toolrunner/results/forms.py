@@ -2,9 +2,9 @@
 
 import json
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, TypeAdapter
 
 from toolrunner.results.result import ToolResult
 
@@ -20,6 +20,17 @@ _DERIVED: dict[str, Any] = {
         "description": "paths seen to have changed; null = nobody looked, [] = looked, nothing seen",
     },
 }
+
+
+@cache
+def _version() -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[Any, AfterValidator(_known_version)])
+
+
+def _known_version(version: object) -> object:
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise ValueError(f"schema_version is {version!r}; this reader knows {SCHEMA_VERSION}")
+    return version
 
 
 @cache
@@ -41,13 +52,22 @@ def result_to_dict(result: ToolResult) -> dict[str, Any]:
 
 def result_to_json(result: ToolResult) -> str:
     """The result as one line of JSON."""
-    return json.dumps(result_to_dict(result), ensure_ascii=False, separators=(",", ":"))
+    line = json.dumps(result_to_dict(result), ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate (a file name that is no UTF-8, in an error's text) cannot be written as it is; JSON's escape for it can.
+    return line.encode(errors="backslashreplace").decode()
 
 
 def result_from_json(text: str | bytes) -> ToolResult:
-    """Read one line that `result_to_json` wrote. Raises `pydantic.ValidationError` for anything else."""
+    """Read one line that `result_to_json` wrote.
+
+    Raises:
+        json.JSONDecodeError: it is no JSON.
+        pydantic.ValidationError: it is no result, one of another `schema_version`, or one that cannot be true.
+            (Both are a ValueError.)
+    """
     data = json.loads(text)
     if isinstance(data, dict):
+        _version().validate_python(data.get("schema_version"))
         data = {key: value for key, value in data.items() if key not in _DERIVED}
     return _adapter().validate_python(data)
 

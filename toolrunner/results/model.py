@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from toolrunner.errors import ToolrunnerInternalError
+from toolrunner.errors import UntrueResult
 from toolrunner.facts import Content, Effects, Note, Process, StillRunning, Stop
 from toolrunner.results.rows import illegal
 from toolrunner.results.words import Code, Ended, Outcome, Retry, Transaction
@@ -71,22 +71,27 @@ class CallFacts:
     def __post_init__(self) -> None:
         """Refuse a combination that no row of the table allows: it would be a lie, so building it is a bug of ours."""
         why = illegal(self.outcome, self.code, self.started, self.ended, self.effects)
+        if why is None and self.started and self.ended is None and not self.still_running:
+            why = "it has not ended, and nothing is listed that still runs"
         if why is not None:
-            raise ToolrunnerInternalError(f"a result that cannot be true was about to be built for {self.run_id}: {why}")
+            raise UntrueResult(self.run_id, why)
 
     @property
     def is_error(self) -> bool:
         """Whether the model should read this as an error: False iff the body returned and reported no error of its own.
 
-        A call answered without its body (a wrapper's own answer) is no error when it succeeded.
+        A call answered without its body (a wrapper's own answer) is no error when it succeeded; one that failed always is.
         """
-        if self.outcome is Outcome.SUCCEEDED:
-            return False
+        if self.outcome in (Outcome.SUCCEEDED, Outcome.FAILED):
+            return self.outcome is Outcome.FAILED
         return not (self.ended is Ended.RETURNED and self.error is None)
 
     @property
     def files_changed(self) -> tuple[str, ...] | None:
-        """Paths that this call changed as far as a scan can tell; None = nobody looked, () = looked, nothing seen."""
+        """Paths seen to have changed while it ran; None = nobody looked, () = looked, nothing seen.
+
+        `effects.changes` says of each whether only this call can have changed it.
+        """
         if self.effects.changes is None:
             return None
         return tuple(change.path for change in self.effects.changes)

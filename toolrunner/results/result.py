@@ -1,11 +1,14 @@
 """ToolResult: the facts of one call, and the five questions people and programs ask of them."""
 
+import signal
 from dataclasses import dataclass
 from typing import Any, final
 
 from toolrunner.facts import Content
 from toolrunner.results.model import CallFacts
-from toolrunner.results.texts import content_for_model, summary
+from toolrunner.results.summary import summary
+from toolrunner.results.texts import content_for_model
+from toolrunner.results.words import Outcome
 from toolrunner.wire import WireResult, result_item
 
 
@@ -43,4 +46,17 @@ class ToolResult(CallFacts):
             provider_meta=self.provider_meta,
             content=self.content_for_model(max_chars),
             is_error=self.is_error,
+            exit_code=_shell_status(self),
+            timed_out=self.outcome is Outcome.TIMED_OUT,
         )
+
+
+def _shell_status(result: CallFacts) -> int | None:
+    """The leader's exit status the way a shell tells it: 128 + n after signal n."""
+    process = result.process
+    if process is None or process.signal is None:
+        return process.exit_code if process is not None else None
+    name = process.signal
+    known = signal.Signals.__members__.get(name)
+    # A real-time signal without a name of its own is told by its number: "SIG35".
+    return 128 + (known if known is not None else int(name.removeprefix("SIG")))

@@ -2,129 +2,176 @@
 
 from dataclasses import dataclass
 
-from toolrunner.facts import Effects, EffectState, Evidence
+from toolrunner.facts import Attribution, Effects, EffectStage, EffectState, Evidence
 from toolrunner.results.words import Code, Ended, Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One legal family of results, and what it says to a model."""
+    """One legal family of results, and what it says: `text` to a model, in a sentence; `happened` to people, after the name."""
 
     outcome: Outcome
     codes: frozenset[Code | None]
     started: frozenset[bool]
     ended: frozenset[Ended | None]
+    happened: str
     text: str
 
 
-def _row(
-    outcome: Outcome, codes: tuple[Code | None, ...], started: tuple[bool, ...], ended: tuple[Ended | None, ...], text: str
-) -> Row:
-    return Row(outcome, frozenset(codes), frozenset(started), frozenset(ended), text)
+def _ran(outcome: Outcome, code: Code | None, ended: tuple[Ended | None, ...], happened: str, text: str) -> Row:
+    return Row(outcome, frozenset({code}), frozenset({True}), frozenset(ended), happened, text)
 
 
-_NEVER_STARTED = "It was not started, so it had no effects."
+def _unstarted(outcome: Outcome, code: Code | None, happened: str, text: str) -> Row:
+    return Row(outcome, frozenset({code}), frozenset({False}), frozenset({None}), happened, text)
+
+
+_RETURNED, _RAISED, _STOPPED, _LOST = (Ended.RETURNED,), (Ended.RAISED,), (Ended.STOPPED,), (Ended.LOST,)
+_STILL_RUNS = (None,)
 
 ROWS: tuple[Row, ...] = (
-    _row(Outcome.SUCCEEDED, (None, Code.HOOKS_LOST), (True,), (Ended.RETURNED,), ""),
+    Row(Outcome.SUCCEEDED, frozenset({None, Code.HOOKS_LOST}), frozenset({True}), frozenset(_RETURNED), "succeeded", ""),
     # A wrapper answered in the body's place; the body was never entered.
-    _row(Outcome.SUCCEEDED, (None,), (False,), (None,), ""),
-    _row(Outcome.FAILED, (Code.TOOL_ERROR,), (True,), (Ended.RAISED, Ended.RETURNED), "The call failed."),
-    _row(Outcome.FAILED, (Code.INVALID_OUTPUT,), (True,), (Ended.RETURNED,), "The call ran, but what it returned is not valid."),
-    _row(Outcome.FAILED, (Code.EXIT_STATUS,), (True,), (Ended.RETURNED,), "The command ended with a non-zero exit status."),
-    _row(
+    _unstarted(Outcome.SUCCEEDED, None, "was answered without being run", ""),
+    _ran(Outcome.FAILED, Code.TOOL_ERROR, (*_RAISED, *_RETURNED), "failed", "The call failed."),
+    _ran(
         Outcome.FAILED,
-        (Code.KILLED_BY_SIGNAL,),
-        (True,),
-        (Ended.RETURNED,),
+        Code.INVALID_OUTPUT,
+        _RETURNED,
+        "ran, but what it returned is not valid",
+        "The call ran, but what it returned is not valid.",
+    ),
+    _ran(Outcome.FAILED, Code.EXIT_STATUS, _RETURNED, "failed", "The command failed by its exit status."),
+    _ran(
+        Outcome.FAILED,
+        Code.KILLED_BY_SIGNAL,
+        _RETURNED,
+        "was killed by a signal that toolrunner did not send",
         "The command was killed by a signal that toolrunner did not send.",
     ),
-    _row(Outcome.FAILED, (Code.LOST,), (True,), (Ended.LOST,), "The call was started; how it ended is not known."),
-    _row(
+    _ran(
         Outcome.FAILED,
-        (Code.KEEPER_LOST,),
-        (True,),
-        (Ended.LOST,),
+        Code.LOST,
+        _LOST,
+        "was started, but how it ended is not known",
+        "The call was started; how it ended is not known.",
+    ),
+    _ran(
+        Outcome.FAILED,
+        Code.KEEPER_LOST,
+        _LOST,
+        "lost its supervisor; how it ended is not known",
         "The supervisor of the command was lost; how the command ended is not known.",
     ),
-    _row(
+    _ran(
         Outcome.FAILED,
-        (Code.HOOK_ERROR,),
-        (True,),
-        (Ended.RETURNED, Ended.RAISED, Ended.STOPPED),
-        "The call ran, but a hook around it failed.",
+        Code.HOOK_ERROR,
+        (*_RETURNED, *_RAISED, *_STOPPED),
+        "ran, but a hook or wrapper around it failed",
+        "The call ran, but a hook or wrapper around it failed.",
     ),
-    _row(Outcome.FAILED, (Code.HOOK_ERROR,), (False,), (None,), f"A wrapper around the call failed. {_NEVER_STARTED}"),
-    _row(
+    _unstarted(
+        Outcome.FAILED,
+        Code.HOOK_ERROR,
+        "was not run: a hook or wrapper around it failed",
+        "A hook or wrapper around the call failed.",
+    ),
+    _unstarted(
+        Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, "was stopped before it started", "The call was stopped before it started."
+    ),
+    _ran(
         Outcome.ABORTED,
-        (Code.ABORTED_BEFORE_DISPATCH,),
-        (False,),
-        (None,),
-        f"The call was stopped before it started. {_NEVER_STARTED}",
+        Code.ABORTED,
+        _RETURNED,
+        "finished before it could be stopped",
+        "The call finished before it could be stopped.",
     ),
-    _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.RETURNED,), "The call finished before it could be stopped."),
-    _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.STOPPED,), "The call was stopped while it ran."),
-    _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (Ended.LOST,), "The call was told to stop; how it ended is not known."),
-    _row(Outcome.ABORTED, (Code.ABORTED,), (True,), (None,), "The call was told to stop and is still running."),
-    _row(
-        Outcome.TIMED_OUT,
-        (Code.ABORTED_BEFORE_DISPATCH,),
-        (False,),
-        (None,),
-        f"The deadline passed before the call started. {_NEVER_STARTED}",
+    _ran(Outcome.ABORTED, Code.ABORTED, _STOPPED, "was stopped while it ran", "The call was stopped while it ran."),
+    _ran(
+        Outcome.ABORTED,
+        Code.ABORTED,
+        _LOST,
+        "was told to stop; how it ended is not known",
+        "The call was told to stop; how it ended is not known.",
     ),
-    _row(
+    _ran(
+        Outcome.ABORTED,
+        Code.ABORTED,
+        _STILL_RUNS,
+        "was told to stop and is still running",
+        "The call was told to stop and is still running.",
+    ),
+    _unstarted(
         Outcome.TIMED_OUT,
-        (Code.TIMED_OUT,),
-        (True,),
-        (Ended.RETURNED,),
+        Code.ABORTED_BEFORE_DISPATCH,
+        "missed its deadline before it started",
+        "The deadline passed before the call started.",
+    ),
+    _ran(
+        Outcome.TIMED_OUT,
+        Code.TIMED_OUT,
+        _RETURNED,
+        "ran over its time limit and finished before it could be stopped",
         "The call ran over its time limit and finished before it could be stopped.",
     ),
-    _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (Ended.STOPPED,), "The call ran over its time limit and was stopped."),
-    _row(
+    _ran(
         Outcome.TIMED_OUT,
-        (Code.TIMED_OUT,),
-        (True,),
-        (Ended.LOST,),
+        Code.TIMED_OUT,
+        _STOPPED,
+        "ran over its time limit and was stopped",
+        "The call ran over its time limit and was stopped.",
+    ),
+    _ran(
+        Outcome.TIMED_OUT,
+        Code.TIMED_OUT,
+        _LOST,
+        "ran over its time limit; how it ended is not known",
         "The call ran over its time limit; how it ended is not known.",
     ),
-    _row(Outcome.TIMED_OUT, (Code.TIMED_OUT,), (True,), (None,), "The call ran over its time limit and is still running."),
-    _row(Outcome.DENIED, (Code.DENIED,), (False,), (None,), f"The call was not allowed. {_NEVER_STARTED}"),
-    _row(
-        Outcome.DENIED, (Code.GRANT_EXPIRED,), (False,), (None,), f"The approval no longer holds for this call. {_NEVER_STARTED}"
+    _ran(
+        Outcome.TIMED_OUT,
+        Code.TIMED_OUT,
+        _STILL_RUNS,
+        "ran over its time limit and is still running",
+        "The call ran over its time limit and is still running.",
     ),
-    _row(Outcome.REJECTED, (Code.UNKNOWN_TOOL,), (False,), (None,), f"No tool has this name. {_NEVER_STARTED}"),
-    _row(Outcome.REJECTED, (Code.INVALID_ARGUMENTS,), (False,), (None,), f"The arguments are not valid. {_NEVER_STARTED}"),
-    _row(
+    _unstarted(Outcome.DENIED, Code.DENIED, "was not allowed", "The call was not allowed."),
+    _unstarted(
+        Outcome.DENIED,
+        Code.GRANT_EXPIRED,
+        "was not run: its approval no longer holds",
+        "The approval no longer holds for this call.",
+    ),
+    _unstarted(Outcome.REJECTED, Code.UNKNOWN_TOOL, "was not run: no tool has this name", "No tool has this name."),
+    _unstarted(
+        Outcome.REJECTED, Code.INVALID_ARGUMENTS, "was not run: its arguments are not valid", "The arguments are not valid."
+    ),
+    _unstarted(
         Outcome.REJECTED,
-        (Code.TOOL_CHANGED,),
-        (False,),
-        (None,),
-        f"The tool was replaced after it was approved. {_NEVER_STARTED}",
+        Code.TOOL_CHANGED,
+        "was not run: the tool was replaced after it was approved",
+        "The tool was replaced after it was approved.",
     ),
-    _row(
+    _unstarted(
         Outcome.REJECTED,
-        (Code.ENVIRONMENT_GONE,),
-        (False,),
-        (None,),
-        f"The place it was approved to run in is gone. {_NEVER_STARTED}",
+        Code.ENVIRONMENT_GONE,
+        "was not run: the place it was approved to run in is gone",
+        "The place it was approved to run in is gone.",
     ),
-    _row(Outcome.REJECTED, (Code.SPAWN_REFUSED,), (False,), (None,), f"The command could not be started. {_NEVER_STARTED}"),
-    _row(
+    _unstarted(Outcome.REJECTED, Code.SPAWN_REFUSED, "could not be started", "The command could not be started."),
+    _unstarted(
         Outcome.REJECTED,
-        (Code.SANDBOX_UNAVAILABLE,),
-        (False,),
-        (None,),
-        f"The sandbox it needs is not available. {_NEVER_STARTED}",
+        Code.SANDBOX_UNAVAILABLE,
+        "was not run: the sandbox it needs is not available",
+        "The sandbox it needs is not available.",
     ),
-    _row(
+    _unstarted(
         Outcome.REJECTED,
-        (Code.IN_DOUBT,),
-        (False,),
-        (None,),
-        "An earlier call with the same key may have taken effect. This one was not started.",
+        Code.IN_DOUBT,
+        "was not run: an earlier call with the same key may have taken effect",
+        "The call was held back, because an earlier call with the same key may have taken effect.",
     ),
-    _row(Outcome.REJECTED, (Code.HOOK_ERROR,), (False,), (None,), f"A hook before the call failed. {_NEVER_STARTED}"),
+    _unstarted(Outcome.REJECTED, Code.HOOK_ERROR, "was not run: a hook before it failed", "A hook before the call failed."),
 )
 
 _EVIDENCE: dict[EffectState, frozenset[Evidence | None]] = {
@@ -133,6 +180,16 @@ _EVIDENCE: dict[EffectState, frozenset[Evidence | None]] = {
     EffectState.PARTIAL: frozenset({Evidence.REPORTED, Evidence.OBSERVED}),
     EffectState.UNKNOWN: frozenset({None, Evidence.REPORTED, Evidence.OBSERVED}),
     EffectState.REVERTED: frozenset({Evidence.REPORTED, Evidence.OBSERVED}),
+}
+
+_ERRORS_AFTER_RETURN = frozenset({Code.TOOL_ERROR, Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL})
+
+_INDEX = {
+    (row.outcome, code, started, ended): row
+    for row in ROWS
+    for code in row.codes
+    for started in row.started
+    for ended in row.ended
 }
 
 
@@ -152,15 +209,19 @@ def illegal(outcome: Outcome, code: Code | None, started: bool, ended: Ended | N
     # An assumption is allowed only where the body ran to its end and nothing went wrong in it.
     if effects.evidence is Evidence.ASSUMED and (ended is not Ended.RETURNED or code in _ERRORS_AFTER_RETURN):
         return f"effects cannot be assumed when ended={ended} and code={code}"
+    return _unfounded(effects)
+
+
+def _unfounded(effects: Effects) -> str | None:
+    """A change is claimed by what is listed and not by a word: a record of the tool's own, or a change that was its alone."""
+    if effects.state not in (EffectState.COMPLETED, EffectState.PARTIAL):
+        return None
+    if effects.evidence is Evidence.REPORTED and not any(
+        record.stage is EffectStage.APPLIED and not record.is_around for record in effects.records
+    ):
+        return f"effects {effects.state} are reported, but no record says so"
+    if effects.evidence is Evidence.OBSERVED and not any(
+        change.attribution is Attribution.EXCLUSIVE for change in effects.changes or ()
+    ):
+        return f"effects {effects.state} are observed, but no change is listed that is the call's alone"
     return None
-
-
-_ERRORS_AFTER_RETURN = frozenset({Code.TOOL_ERROR, Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL})
-
-_INDEX = {
-    (row.outcome, code, started, ended): row
-    for row in ROWS
-    for code in row.codes
-    for started in row.started
-    for ended in row.ended
-}

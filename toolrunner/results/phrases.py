@@ -1,0 +1,94 @@
+"""Phrases that texts for models and sentences for people share: who asked for a stop, what changed, what still runs.
+
+Nothing here may claim more than the facts: a change is claimed on reported or observed evidence only, and a change that others
+may have made is never called the call's.
+"""
+
+from collections.abc import Sequence
+
+from toolrunner.facts import Attribution, Effects, EffectStage, Source, StillRunning, Stop
+
+SHOWN_NAMES = 5
+"""How many paths, targets or pids a sentence names before it only counts the rest."""
+
+_ASKERS: dict[str, str] = {
+    Source.CALLER: "the caller",
+    Source.HOOK: "a hook",
+    Source.TIMEOUT: "the time limit",
+    Source.SHUTDOWN: "the closing of the runner",
+    Source.HOST: "the host",
+    Source.PARENT: "the call that made it",
+    Source.APPROVER: "the approver",
+    Source.COST: "the cost limit",
+    Source.PEER_DISCONNECTED: "the loss of the connection",
+}
+
+
+def sentence(text: str) -> str:
+    """Foreign text as a sentence of ours: one full stop at its end, unless it brings a mark of its own."""
+    text = text.strip()
+    return text if not text or text.endswith((".", "!", "?")) else text + "."
+
+
+def clause(text: str, limit: int) -> str:
+    """Foreign text as a part of a sentence: on one line, not too long, without a full stop."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def asked_by(stop: Stop) -> str:
+    """Who asked for the stop, and in which words."""
+    asker = _ASKERS.get(stop.source) or stop.source.replace("wrapper:", "the wrapper ", 1)
+    reason = clause(stop.reason, 300)
+    return f"{asker} ({reason})" if reason else asker
+
+
+def naming(names: Sequence[str]) -> str:
+    """Names after a colon, the first few of them; nothing without names."""
+    if not names:
+        return ""
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ": " + ", ".join(names[:SHOWN_NAMES]) + more
+
+
+def made(effects: Effects) -> list[str]:
+    """What the tool is known to have changed: its applied records, and the files that only it can have changed."""
+    targets = _targets(effects, EffectStage.APPLIED)
+    told = {record.target for record in effects.records}
+    return targets + [name for path, name in _files(effects, Attribution.EXCLUSIVE) if path not in told]
+
+
+def in_doubt(effects: Effects) -> list[str]:
+    """What the tool set out to change, without anybody knowing whether it did."""
+    return _targets(effects, EffectStage.PLANNED, EffectStage.UNKNOWN)
+
+
+def seen_by_chance(effects: Effects) -> list[str]:
+    """Files that changed while others were writing too."""
+    return [name for _, name in _files(effects, Attribution.SHARED)]
+
+
+def made_around(effects: Effects) -> list[str]:
+    """What hooks and wrappers did around the tool, each under its own name, as clauses."""
+    said = []
+    for owner in dict.fromkeys(record.owner for record in effects.records if record.is_around):
+        own = [record for record in effects.records if record.owner == owner]
+        for doubt, stages in (("", (EffectStage.APPLIED,)), (" may have", (EffectStage.PLANNED, EffectStage.UNKNOWN))):
+            targets = [record.target for record in own if record.stage in stages]
+            if targets:
+                said.append(f"{owner}{doubt} changed{naming(targets).replace(':', '', 1)}")
+    return said
+
+
+def _targets(effects: Effects, *stages: EffectStage) -> list[str]:
+    return list(dict.fromkeys(record.target for record in effects.records if record.stage in stages and not record.is_around))
+
+
+def _files(effects: Effects, attribution: Attribution) -> list[tuple[str, str]]:
+    return [(one.path, f"{one.path} ({one.kind})") for one in effects.changes or () if one.attribution is attribution]
+
+
+def still(running: Sequence[StillRunning]) -> str:
+    """What still runs, as a clause."""
+    names = [f"{one.what} (pid {one.pid})" if one.pid is not None else one.what for one in running]
+    return f"still running{naming(names)}"
