@@ -21,6 +21,8 @@ from toolrunner.loops import call_later, poster
 
 _logger = logging.getLogger("toolrunner")
 
+_MODES = tuple(AbortMode)
+
 _orders = itertools.count(1)
 """Hands out the order of aborts over all latches; `next` on it is one C call, so two threads never get the same number."""
 
@@ -69,8 +71,8 @@ class _Subscription:
 class _Latch:
     """Where one controller's aborts are kept.
 
-    `_causes` has at most two keys: "first" (the cause everybody sees) and "immediate" (the first immediate abort; the same
-    one, or a later upgrade of a drain). Both are written with `dict.setdefault`, which is atomic, so the first writer wins.
+    `_causes` has at most two keys: "first" (the cause everybody sees) and, if that is a drain, "upgrade" (the first immediate
+    abort after it). Both are written with `dict.setdefault`, which is atomic, so the first writer wins.
     """
 
     __slots__ = ("_causes", "_keys", "_subscriptions")
@@ -82,16 +84,20 @@ class _Latch:
 
     def store(self, reason: AbortReason, mode: AbortMode) -> bool:
         cause = Cause(next(_orders), reason, mode)
-        won = self._causes.setdefault("first", cause) is cause
-        if mode is AbortMode.IMMEDIATE:
-            won = self._causes.setdefault("immediate", cause) is cause or won
+        first = self._causes.setdefault("first", cause)
+        won = first is cause
+        if first.mode is AbortMode.DRAIN and mode is AbortMode.IMMEDIATE:
+            won = self._causes.setdefault("upgrade", cause) is cause
         self._notify()
         return won
 
     def cause(self, *, immediate_only: bool) -> Cause | None:
-        if immediate_only and "immediate" not in self._causes:
-            return None
-        return self._causes.get("first")
+        first = self._causes.get("first")
+        if first is None or not immediate_only or first.mode is AbortMode.IMMEDIATE:
+            return first
+        # An upgraded drain: the reason is the drain's, its place among other aborts is that of the upgrade.
+        upgrade = self._causes.get("upgrade")
+        return None if upgrade is None else Cause(upgrade.order, first.reason, upgrade.mode)
 
     def subscribe(self, subscription: _Subscription) -> Callable[[], None]:
         key = next(self._keys)
@@ -185,18 +191,22 @@ class AbortSignal:
         A signal that is aborted already calls it soon as well. What `fn` raises is logged. Raises `ConfigError` outside a loop.
         """
         pending = [fn]
-
-        def once() -> None:
-            if pending:
-                self._observe()
-                pending.pop()()
-
-        undo = [part.latch.subscribe(_Subscription(once, immediate_only=part.immediate_only)) for part in self._parts]
+        undo: list[Callable[[], None]] = []
 
         def unsubscribe() -> None:
             pending.clear()
             for unsubscribe_part in undo:
                 unsubscribe_part()
+
+        def once() -> None:
+            told = pending[:]
+            # Off every part's list, too: one that lives on (a runner's shutdown) would keep all that `fn` refers to.
+            unsubscribe()
+            if told:
+                self._observe()
+                told[0]()
+
+        undo += [part.latch.subscribe(_Subscription(once, immediate_only=part.immediate_only)) for part in self._parts]
 
         return unsubscribe
 
@@ -250,6 +260,8 @@ class AbortController:
         """Request a stop. Returns True if this was the first request, or upgraded a drain to an immediate one.
 
         Callable from any thread, signal handler or finalizer, also after the loop closed; never blocks, never raises for
-        being late. The first reason stays the reason.
+        being late. The first reason stays the reason. Raises `ConfigError` for a mode that does not exist.
         """
+        if mode not in _MODES:
+            raise ConfigError("mode of abort", mode, " or ".join(_MODES))
         return self._latch.store(AbortReason(source or self._source, text), AbortMode(mode))

@@ -1,12 +1,13 @@
 """JSON values that nobody can change: arguments are read once, frozen, and handed to everybody as they are.
 
-Subclasses of dict and list rather than views, so that json, pydantic and tools see the plain types they know.
+Subclasses of dict and list rather than views, so that json, pydantic and tools see the plain types they know. A copy (copy,
+deepcopy, pickle) is a plain dict or list again, which its owner may change.
 """
 
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, SupportsIndex, final
 
 from pydantic import JsonValue
 
@@ -33,6 +34,10 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
+        # The default fills an empty one of its own kind, which refuses.
+        return dict, (dict(self),)
+
 
 @final
 class FrozenList(list[Any]):
@@ -41,6 +46,9 @@ class FrozenList(list[Any]):
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
     reverse = sort = _refuse
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
+        return list, (list(self),)
 
 
 def freeze_arguments(value: object) -> dict[str, Any]:
@@ -57,12 +65,8 @@ def freeze(value: object, path: str, depth: int = 0) -> JsonValue:
     """
     if depth > MAX_DEPTH:
         raise FreezeError(f"{path} is nested deeper than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | bool | int | float):
         return _plain_scalar(value, path)
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return float(value)
-        raise FreezeError(f"{path} is {value!r}; JSON has no such number")
     if isinstance(value, Mapping):
         return FrozenDict({_key(key, path): freeze(item, f"{path}.{key}", depth + 1) for key, item in value.items()})
     if isinstance(value, list | tuple):
@@ -70,13 +74,15 @@ def freeze(value: object, path: str, depth: int = 0) -> JsonValue:
     raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
 
 
-def _plain_scalar(value: str | int | None, path: str) -> JsonValue:
+def _plain_scalar(value: str | float | None, path: str) -> JsonValue:
     # An enum member or another subclass would be written as its base and read back as something else.
-    if type(value) not in (str, bool, int, type(None)):
+    if type(value) not in (str, bool, int, float, type(None)):
         raise FreezeError(f"{path} is a {type(value).__name__}, which JSON cannot say")
     if isinstance(value, str) and not value.isascii():
         _refuse_lone_surrogates(value, path)
-    if type(value) is int and value.bit_length() > SAFE_BITS:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FreezeError(f"{path} is {value!r}; JSON has no such number")
+    if isinstance(value, int) and value.bit_length() > SAFE_BITS:
         _refuse_unwritable(value, path)
     return value
 
