@@ -3,7 +3,7 @@
 State: a Stage per test, with the log of what its bodies did and one Part for each name they were called with.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import anyio
 
-from toolrunner import Runner, ToolCall, ToolContext, ToolResult, Toolset, tool
+from toolrunner import MemoryJournal, Runner, ToolCall, ToolContext, ToolResult, Toolset, tool
 from toolrunner.records import Record
 from toolrunner.tools import Tools
 
@@ -106,6 +106,27 @@ class Stage:
 
 
 _stages: "WeakSet[Stage]" = WeakSet()
+
+
+class Refusing:
+    """A journal with a bug: `append` raises at the records that `at` picks."""
+
+    def __init__(self, at: Any) -> None:
+        self.inner = MemoryJournal()
+        self.at = at
+
+    def append(self, *records: Record) -> Awaitable[None] | None:
+        for record in records:
+            if self.at(record):
+                raise RuntimeError(f"bug at {record.type}")
+        return self.inner.append(*records)
+
+    @property
+    def error(self) -> str | None:
+        return None
+
+    async def aclose(self) -> None:
+        pass
 
 
 def step(name: str, **more: Any) -> ToolCall:

@@ -1,12 +1,11 @@
 """Batches that are stopped: what runs ends truthfully, what does not never starts, every call has its one result."""
 
 import json
-from collections.abc import Awaitable
 from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, alone, assert_never_entered, ids, of_type, opened, quiet, step, stubborn, text
+from batches.stage import Refusing, Stage, alone, assert_never_entered, ids, of_type, opened, quiet, step, stubborn, text
 
 from toolrunner import AbortController, MemoryJournal, Runner, ToolCall, cancel, tool
 from toolrunner.abort import AbortSignal
@@ -15,27 +14,6 @@ from toolrunner.records import Record
 from toolrunner.tools import Resource
 
 pytestmark = pytest.mark.anyio
-
-
-class Refusing:
-    """A journal with a bug: `append` raises at the records that `at` picks."""
-
-    def __init__(self, at: Any) -> None:
-        self.inner = MemoryJournal()
-        self.at = at
-
-    def append(self, *records: Record) -> Awaitable[None] | None:
-        for record in records:
-            if self.at(record):
-                raise RuntimeError(f"bug at {record.type}")
-        return self.inner.append(*records)
-
-    @property
-    def error(self) -> str | None:
-        return None
-
-    async def aclose(self) -> None:
-        pass
 
 
 def leases(runner: Runner) -> int:

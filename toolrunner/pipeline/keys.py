@@ -22,7 +22,7 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
             state.claimed_key = key
             return True
         if entry.digest != digest:
-            text = f"idempotency key {key!r} was used with another tool or other arguments in this session"
+            text = f"idempotency key {state.call.idempotency_key!r} was used with another tool or other arguments in this session"
             state.refuse(Outcome.REJECTED, Code.INVALID_ARGUMENTS, Error(ErrorKind.INVALID_ARGUMENTS, text))
             return False
         if entry.state is not KeyState.RUNNING:
