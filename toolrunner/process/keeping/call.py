@@ -42,8 +42,7 @@ class Call:
     def stop(self, cause: str, grace: float) -> bool:
         """Begin the ladder, or shorten one that runs. True when this was its beginning."""
         now = time.monotonic()
-        if self.leader_at is None:
-            self.look_at_leader()  # its death may have come just before
+        self.look_at_leader()  # its death may have come just before
         if not self.released or self.leader_at is not None:
             # Nothing ran yet, or the leader went before any signal of ours: no ladder, only the sweep.
             self.finish = True
@@ -64,8 +63,7 @@ class Call:
 
     def observe_children(self) -> bool:
         """Look who is dead. True when the leader is and others are not: the host should be told."""
-        if self.leader_at is None:
-            self.look_at_leader()
+        self.look_at_leader()
         if self.leader_at is not None and self.kernel.only_zombies():
             self.finish = True
             return False
@@ -76,8 +74,16 @@ class Call:
         self.finish = self.finish or self.host_saw_eof
         return True
 
+    def settle_cause(self) -> None:
+        """The last look before the sweep: a leader that went before any signal of ours was not stopped by us."""
+        self.look_at_leader()
+        if self.leader_at is not None and self.released and self.delivered is not None and not self.signals:
+            self.cause, self.delivered = "", None
+
     def look_at_leader(self) -> None:
         """Learn the leader's status and leave it a zombie: its number must not be given away before the last group signal."""
+        if self.leader_at is not None:
+            return
         try:
             self.leader_status = peek(self.leader)
         except ChildProcessError:

@@ -225,8 +225,7 @@ class Keeper:
         call = self.call
         if not call.released:
             self.gate.sock.close()  # even a child that SIGKILL cannot reach yet will find the gate shut
-        if call.leader_at is None:
-            call.look_at_leader()
+        call.settle_cause()
         leftovers: list[tuple[int, int, int, str, str]] = []
         if not call.kernel.only_zombies():
             if call.leader_at is not None and not call.cause and call.released:
