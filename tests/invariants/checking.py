@@ -51,7 +51,9 @@ def one_call(world: World, call: CallRecorded) -> Iterator[str]:
     result: ToolResult = settled[0].result
     if world.runner.result(call.run_id) is not result:
         yield "the runner hands out another result than the one it recorded (1)"
-    truth = world.truth(call.run_id)
+    truth = world.then[call.run_id]
+    if world.truth(call.run_id).made != truth.made and not result.still_running:
+        yield f"it made {world.truth(call.run_id).made} in the end, and {truth.made} when it was settled with nothing running (6)"
     yield from started(world, result, truth)
     yield from order(world, result)
     yield from nothing_is_dropped(world, result, truth)

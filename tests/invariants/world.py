@@ -4,7 +4,7 @@ The truth is kept by the bodies themselves (`Entry`) and by the fake processes; 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, cast, final
 
@@ -52,6 +52,8 @@ class World:
         """Whether a hook or wrapper is in the way of every call, the next one too."""
         self.is_one_batch = False
         """Whether all its calls belong to one batch, so that they are committed in the model's order."""
+        self.then: dict[str, Truth] = {}
+        """What was true of each call when it was settled, copied: what a body that runs on does later is in no result."""
         self.early: list[str] = []
         """What was said of a body while it was not true yet."""
         self.recorder = Recorder(self._look)
@@ -96,6 +98,10 @@ class World:
 
     def _look(self, record: Record) -> None:
         """What must be true at the very moment at which the runner says that a call is over."""
+        if isinstance(record, CallSettled):
+            truth = self.truth(record.run_id)
+            entries = tuple(replace(entry, made=list(entry.made)) for entry in truth.entries)
+            self.then[record.run_id] = replace(truth, entries=entries)
         if isinstance(record, CallSettled) and self.truth(record.run_id).running and not record.result.still_running:
             self.early.append(f"{record.result.name} was published while its body, or a child's, was running and not listed")
         if isinstance(record, CallEnded) and self.truth(record.run_id).running:
@@ -105,6 +111,7 @@ class World:
         """Begin a new round with the same runner."""
         self.recorder.records.clear()
         self.early.clear()
+        self.then.clear()
         for one in self.tools.values():
             one.entries.clear()
 
