@@ -4,7 +4,7 @@ import errno
 import itertools
 import os
 import resource
-import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -316,7 +316,6 @@ async def test_a_cancelled_prepare_leaves_nothing(keeper: Supervisor) -> None:
         with anyio.CancelScope() as scope:
             scope.cancel()
             await keeper.prepare(LaunchPlan(("true",)))
-    assert stat.S_ISDIR(os.stat("/").st_mode)
     assert (await run(keeper, "echo next")).out == "next\n"
 
 
@@ -334,3 +333,42 @@ async def test_two_hundred_at_once(keeper: Supervisor) -> None:
             for index in range(200):
                 tasks.start_soon(one, index)
     assert sorted(ends) == [(index, f"{index}\n") for index in range(200)]
+
+
+WARDEN = "awk '{print $4}' /proc/$PPID/stat"
+
+
+async def test_supervisors_of_several_threads_share_one_warden_until_the_last_leaves(keeper: Supervisor) -> None:
+    warden = int((await run(keeper, WARDEN)).out)
+    others: list[int] = []
+
+    async def elsewhere() -> None:
+        other = Supervisor()
+        others.extend([int((await run(other, WARDEN)).out) for _ in range(5)])
+        await other.aclose()
+
+    threads = [threading.Thread(target=anyio.run, args=(elsewhere,), kwargs={"backend": name}) for name in ("asyncio", "trio")]
+    for thread in threads:
+        thread.start()
+    with anyio.fail_after(BOUND):
+        while any(thread.is_alive() for thread in threads):
+            assert int((await run(keeper, WARDEN)).out) == warden
+    for thread in threads:
+        thread.join()
+    assert others == [warden] * 10
+    await keeper.aclose()
+    assert not Path(f"/proc/{warden}").exists()
+
+
+async def test_a_host_that_changed_what_only_a_start_can_carry_gets_a_new_warden(keeper: Supervisor) -> None:
+    processors = os.sched_getaffinity(0)
+    if len(processors) < 2:
+        pytest.skip("needs two processors to change which of them may be used")
+    first = (await run(keeper, WARDEN)).out
+    os.sched_setaffinity(0, {min(processors)})
+    try:
+        outcome = await run(keeper, f"{WARDEN}; nproc")
+        assert outcome.out.split()[0] != first.strip()
+        assert outcome.out.split()[1] == "1"
+    finally:
+        os.sched_setaffinity(0, processors)
