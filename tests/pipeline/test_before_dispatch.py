@@ -35,7 +35,7 @@ from toolrunner import (
     tool,
 )
 from toolrunner.errors import DuplicateTool
-from toolrunner.facts import NoteKind, Text
+from toolrunner.facts import NoteKind, StopPhase, Text
 from toolrunner.results import Code, ErrorKind, Outcome
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +122,7 @@ async def test_a_denial_after_the_abort_stands_word_for_word() -> None:
     check_never_started(result, DENIED)
     assert result.error is not None
     assert (result.error.kind, result.error.message) == (ErrorKind.HOOK, "not on a Sunday")
+    assert stop_of(result) == ("caller", "enough", StopPhase.BEFORE_DISPATCH)
     assert (result.retry, entered) == ("no", [])
 
 
@@ -144,6 +145,7 @@ async def test_a_pre_hook_that_raises_after_the_abort_has_its_error_kept() -> No
     assert result.error is not None
     assert result.error.kind == "quota"
     assert "no credit left" in result.error.message
+    assert stop_of(result) == ("caller", "enough", StopPhase.BEFORE_DISPATCH)
     assert entered == []
 
 

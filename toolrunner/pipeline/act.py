@@ -56,7 +56,7 @@ async def act(state: ActiveCall, services: Services, permit: Permit) -> None:
     action = _Action(state, services, permit)
     try:
         if await take_key(state, services) and await action.acquire():
-            await run_wrapped(state, services.hooks.wrappers, action.dispatch, lambda: provisional(state))
+            await run_wrapped(state, services, action.dispatch, lambda: provisional(state))
             if not state.started:
                 state.refuse_if_aborted()
     finally:

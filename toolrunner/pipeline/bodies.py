@@ -66,8 +66,7 @@ class AsyncBody(Body):
             returned = await tool.fn(**kwargs)
         except BaseException as error:  # noqa: BLE001 - the body's own; whatever it raised is its end
             if task.was_cancelled_from_outside(error, told=self._told):
-                # Nobody but the loop's own tear-down reaches this task.
-                self._state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+                torn_down(self._state)
             return raised(self._state, error, saw_abort=self._told)
         finally:
             self._task = None
@@ -104,7 +103,7 @@ class ThreadBody(Body):
         kwargs = self._arguments()
         context = contextvars.copy_context()  # the body's own, in a copy: one Context can be entered by one thread at a time
         self._threads.start(lambda: box.append(context.run(self._call, gate, kwargs)), poster(), done.set)
-        await wait_through(done)
+        await wait_through(done, lambda: torn_down(self._state))
         end = box[0]
         # Told apart here and not in the thread, which has no loop to say what a cancellation is.
         return raised(self._state, end, saw_abort=self._state.saw_abort) if isinstance(end, BaseException) else end
@@ -124,6 +123,11 @@ class ThreadBody(Body):
 
     async def discard(self) -> None:
         """Nothing was made ready."""
+
+
+def torn_down(state: ActiveCall) -> None:
+    """The task of a body was cancelled, and not by us: nobody but the loop's own tear-down reaches it."""
+    state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
 
 
 def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> BodyEnd:

@@ -7,7 +7,7 @@ from typing import Any, final
 import anyio
 
 from toolrunner.facts import AbortReason, Process, Source, StopPhase, Text
-from toolrunner.pipeline.bodies import Body, Gate
+from toolrunner.pipeline.bodies import Body, Gate, torn_down
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
@@ -73,7 +73,8 @@ class CommandBody(Body):
                 with anyio.CancelScope(shield=True):
                     return await self.prepared.wait()
             except anyio.get_cancelled_exc_class():
-                # The loop itself is being torn down. The process must not outlive it: kill now, and go on waiting.
+                # The process must not outlive the loop: kill now, and go on waiting.
+                torn_down(self._state)
                 self.prepared.stop(grace=0)
 
     def deliver(self) -> None:
@@ -120,7 +121,9 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
 
 def _failure(facts: Process, ok: Sequence[int]) -> tuple[Code | None, Error | None]:
     if facts.signal is not None:
-        return Code.KILLED_BY_SIGNAL, Error(ErrorKind.KILLED_BY_SIGNAL, f"killed by {facts.signal}, which toolrunner did not send")
+        return Code.KILLED_BY_SIGNAL, Error(
+            ErrorKind.KILLED_BY_SIGNAL, f"killed by {facts.signal}, which toolrunner did not send"
+        )
     if facts.exit_code not in ok:
         return Code.EXIT_STATUS, Error(ErrorKind.EXIT_STATUS, f"exit status {facts.exit_code}")
     return None, None

@@ -14,7 +14,7 @@ from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallSettled
 from toolrunner.results import Error, ErrorKind, Outcome, ToolResult, retry_answer
-from toolrunner.tools import Reply
+from toolrunner.tools import InvalidOutput, Reply
 
 
 class Turn(Protocol):
@@ -81,14 +81,26 @@ async def _ask_post_hook(state: ActiveCall, services: Services, hook: PostHook) 
     match verdict:
         case None:
             pass
-        case Replace(content=content, follow_up=follow_up):
-            state.wrapped = Reply(result.value, content, (*result.follow_up, *follow_up), result.error)
+        case Replace():
+            _replace(state, result, verdict, hook_name(hook))
         case Block(text=text):
             state.wrapped = Reply(None, (Text(text),), result.follow_up, result.error)
             state.post_error = state.post_error or Error(ErrorKind.HOOK, text)
         case _:
             text = f"hook {hook_name(hook)!r} answered with a {type(verdict).__name__}; expected None, replace() or block()"
             state.post_error = state.post_error or Error(ErrorKind.HOOK, text)
+
+
+def _replace(state: ActiveCall, result: ToolResult, verdict: Replace, name: str) -> None:
+    """Put a hook's content in the place of the answer's, if it can be sent at all."""
+    assert state.registration is not None
+    # No content at all means that nothing is to be shown, which an empty Reply would not say: it shows its value.
+    reply = Reply(result.value, verdict.content or (Text(""),), (*result.follow_up, *verdict.follow_up), result.error)
+    try:
+        state.wrapped = state.registration.tool.dump(reply)
+    except InvalidOutput as error:
+        text = f"hook {name!r} replaced the content with what cannot be sent: {error.message}"
+        state.post_error = state.post_error or Error(ErrorKind.HOOK, text)
 
 
 def body_result(state: ActiveCall) -> ToolResult:
@@ -104,7 +116,7 @@ def provisional(state: ActiveCall) -> ToolResult:
         return _replayed(state, state.replay)
     end_error = state.end.error if state.end is not None else None
     refused = state.refusal.error if state.refusal is not None else None
-    error = state.post_error or state.wrapper_error or refused or end_error
+    error = refused or state.post_error or state.wrapper_error or end_error
     reply = state.wrapped or (state.end.reply if state.end is not None else Reply())
     return _assemble(state, reply, error)
 
@@ -135,7 +147,7 @@ def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResul
         follow_up=tuple(reply.follow_up) if reply is state.wrapped else (*state.follow_up, *reply.follow_up),
         error=error,
         attempts=state.attempts,
-        replayed=state.about_run_id is not None,
+        replayed=state.answered and state.about_run_id is not None,
         about_run_id=state.about_run_id,
         retry=retry_answer(
             judged.outcome, judged.code, started, effects,

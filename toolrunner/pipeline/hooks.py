@@ -6,7 +6,7 @@ A hook never ends a started body and never erases what is known of one.
 
 import contextvars
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, final
 
 import anyio
@@ -16,7 +16,7 @@ from toolrunner.abort import AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.loops import call_later
-from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name
+from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name, well_formed
 from toolrunner.policy import Decision
 from toolrunner.results import Error, ErrorKind, ToolResult
 from toolrunner.tasks import TaskRoot, wait_through
@@ -58,12 +58,12 @@ class Block:
 
 def ask(text: str) -> Ask:
     """For a pre-execute hook: have the approver asked, with this text."""
-    return Ask(text)
+    return Ask(well_formed(str(text)))
 
 
 def cancel(text: str) -> Cancel:
     """For a pre-execute hook: deny this call and abort the batch, source `hook`."""
-    return Cancel(text)
+    return Cancel(well_formed(str(text)))
 
 
 def replace(content: str | Content | Sequence[Content], *, follow_up: Sequence[JsonValue] = ()) -> Replace:
@@ -77,7 +77,7 @@ def replace(content: str | Content | Sequence[Content], *, follow_up: Sequence[J
 
 def block(text: str) -> Block:
     """For a post-execute hook: withhold the content and say why."""
-    return Block(text)
+    return Block(well_formed(str(text)))
 
 
 PreVerdict = Decision | Ask | Cancel | None
@@ -141,49 +141,66 @@ def hook_error(hook: object, error: BaseException) -> Error:
     return Error(attribute(error, "kind") or ErrorKind.HOOK, said)
 
 
-@dataclass(slots=True)
-class _Box:
-    value: Any = None
-    error: BaseException | None = None
-    expired: bool = False
-    done: bool = False
-    over: anyio.Event = field(default_factory=anyio.Event)
+@final
+class HookTask:
+    """One hook, run in a task of its own: one that swallows its cancellation would else hold the call for ever.
+
+    State: how far it is; changed by its task and by its clock, which runs from `limit` on.
+    """
+
+    def __init__(
+        self, root: TaskRoot, hook: object, call: Callable[[], Awaitable[Any]], context: contextvars.Context | None = None
+    ) -> None:
+        self._hook = hook
+        self._call = call
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._seconds: float | None = None
+        self._expired = False
+        self._done = False
+        self._over = anyio.Event()
+        self._timers: list[Callable[[], None]] = []
+        self._task = root.spawn(self._run, f"hook {hook_name(hook)}", context=context)
+
+    async def _run(self) -> None:
+        try:
+            self._value = await self._call()
+        except BaseException as error:  # noqa: BLE001 - foreign code; whatever it raised is the call's answer
+            self._error = error
+        self._done = True
+        self._over.set()
+
+    def limit(self, seconds: float) -> None:
+        """Start its clock; one that runs already goes on."""
+        if self._seconds is None and not self._over.is_set():
+            self._seconds = seconds
+            self._timers.append(call_later(seconds, self._expire))
+
+    def _expire(self) -> None:
+        if not self._done:
+            self._expired = True
+            self._task.cancel()
+            self._timers.append(call_later(HOOK_STOP_BOUND, self._over.set))
+
+    async def answer(self) -> Any:
+        """What it returned. Raises `HookFailed`, whose cause is what it raised, if it raised."""
+        try:
+            await wait_through(self._over, self._task.cancel)
+        finally:
+            for take_back in self._timers:
+                take_back()
+        if self._expired:
+            text = f"hook {hook_name(self._hook)!r} did not answer within {self._seconds:g} s"
+            raise HookFailed(Error(ErrorKind.HOOK_TIMEOUT, text))
+        if self._error is not None:
+            raise HookFailed(hook_error(self._hook, self._error), stopped=is_a(self._error, AbortError)) from self._error
+        return self._value
 
 
 async def run_hook(
     root: TaskRoot, context: contextvars.Context, hook: object, call: Callable[[], Awaitable[Any]], limit: float
 ) -> Any:
-    """Run one hook in a task of its own and return its answer. Raises `HookFailed`.
-
-    Not in the call's own task: a hook that swallows its cancellation would otherwise hold the call for ever.
-    """
-    box = _Box()
-
-    async def run() -> None:
-        try:
-            box.value = await call()
-        except BaseException as error:  # noqa: BLE001 - foreign code; whatever it raised is the call's answer
-            box.error = error
-        box.done = True
-        box.over.set()
-
-    task = root.spawn(run, f"hook {hook_name(hook)}", context=context.copy())
-    timers: list[Callable[[], None]] = []
-
-    def expire() -> None:
-        if not box.done:
-            box.expired = True
-            task.cancel()
-            timers.append(call_later(HOOK_STOP_BOUND, box.over.set))
-
-    timers.append(call_later(limit, expire))
-    try:
-        await wait_through(box.over, task.cancel)
-    finally:
-        for take_back in timers:
-            take_back()
-    if box.expired:
-        raise HookFailed(Error(ErrorKind.HOOK_TIMEOUT, f"hook {hook_name(hook)!r} did not answer within {limit:g} s"))
-    if box.error is not None:
-        raise HookFailed(hook_error(hook, box.error), stopped=is_a(box.error, AbortError)) from box.error
-    return box.value
+    """Run one hook within `limit` seconds and return its answer. Raises `HookFailed`."""
+    task = HookTask(root, hook, call, context.copy())
+    task.limit(limit)
+    return await task.answer()

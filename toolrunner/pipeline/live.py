@@ -4,6 +4,7 @@ State: one LiveBody per attempt, changed in its own task and by callbacks on the
 clock stops, its children end, the scan is made, `call/ended` is durable, and only then locks and places are given back.
 """
 
+import contextlib
 import contextvars
 from collections.abc import Callable
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import final
 import anyio
 
 from toolrunner.abort import AbortSignal
-from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind, StopPhase
+from toolrunner.facts import StillRunning, StillRunningKind, StopPhase
 from toolrunner.loops import call_later
 from toolrunner.pipeline.bodies import Body
 from toolrunner.pipeline.deadlines import Deadline
@@ -80,7 +81,9 @@ class LiveBody:
         state.published_early = anyio.Event()
         state.lives = True
         self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
-        await wait_through(state.published_early, self._torn_down)
+        # Cancelled natively while it waits: by a wrapper that has a clock of its own, which only listens. (The loop's own
+        # tear-down reaches the body's task as well, and is told from there.)
+        await wait_through(state.published_early)
         if self._broken is not None:
             raise self._broken
 
@@ -104,6 +107,7 @@ class LiveBody:
             end = await self._body.run(self._gate, self._task)
         finally:
             unsubscribe()
+            self._entered = False
             for take_back in self._timers:
                 take_back()
             if self._deadline is not None:
@@ -128,12 +132,17 @@ class LiveBody:
 
     def _gate(self) -> bool:
         self._entered = self._allowed(self._signal)
+        if self._entered and self._state.body_signal.aborted:
+            # The abort came while a worker thread passed this gate: the loop has heard of it already, and found nobody to tell.
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._services.post(self._deliver)
         return self._entered
 
     def _start_clock(self) -> None:
         """The body's own clock and its merged signal. A command's clock is its keeper's: a starved loop must not stop it."""
         state = self._state
-        signals = [self._signal]
+        # Without drains: also one that a wrapper brought in lets a started body finish.
+        signals = [self._signal.immediate()]
         assert state.registration is not None
         seconds = state.call.timeout if state.call.timeout is not None else state.registration.tool.timeout
         if seconds is not None and state.command is None:
@@ -146,7 +155,7 @@ class LiveBody:
         """The abort reached the running body. First the trace, then the body is told."""
         state = self._state
         reason = state.body_signal.reason
-        if reason is None or not self._entered:
+        if reason is None or not self._entered or self._since is not None:
             return
         if state.stop.request(reason, StopPhase.RUNNING):
             self._services.emit(
@@ -176,10 +185,6 @@ class LiveBody:
     def _publish_early(self) -> None:
         self._state.left_running = (self.still_running(),)
         self._state.published_early.set()
-
-    def _torn_down(self) -> None:
-        """The loop is being torn down around us: every body is told, by the loop itself or by this abort."""
-        self._state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
 
     async def _record_end(self) -> None:
         result = body_result(self._state)

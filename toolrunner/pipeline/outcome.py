@@ -12,6 +12,9 @@ _NOT_A_SUCCESS = frozenset({Code.TOOL_ERROR, Code.EXIT_STATUS, Code.KILLED_BY_SI
 def verdict_of(state: ActiveCall) -> Verdict:
     """Why the call is over, by its body, wrappers and post hooks."""
     if state.refusal is not None:
+        # An error of a wrapper outranks the abort that kept the body from starting; a denial outranks the error.
+        if state.refusal.code is Code.ABORTED_BEFORE_DISPATCH and state.wrapper_error is not None:
+            return Verdict(Outcome.FAILED, Code.HOOK_ERROR)
         return Verdict(state.refusal.outcome, state.refusal.code)
     if not state.started:
         # A wrapper answered in the body's place.

@@ -230,7 +230,7 @@ class ActiveCall:
             self.refusal = Refusal(outcome, code, error)
 
     def refuse_because(self, reason: AbortReason) -> None:
-        """An abort or a deadline came before the moment of action."""
+        """An abort or a deadline came before the moment of action. A refusal that came first stays; the stop is noted."""
         if self.started:
             return
         self.stop.request(reason, StopPhase.BEFORE_DISPATCH)
@@ -253,13 +253,10 @@ class ActiveCall:
 
     def refuse_if_aborted(self) -> bool:
         """The check between two steps before dispatch: an abort, or the batch's deadline, closes the way."""
-        if self.refusal is not None:
-            return True
         reason = self.signal.reason
-        if reason is None:
-            return False
-        self.refuse_because(reason)
-        return True
+        if reason is not None:
+            self.refuse_because(reason)
+        return self.refusal is not None
 
     def ancestors(self) -> "list[ActiveCall]":
         """The calls in whose bodies this one was made, nearest first."""

@@ -1,7 +1,8 @@
 """Row 7: execute wrappers, outermost first, around the dispatch of one call.
 
 A wrapper may add a signal, look at the result and put other content in its place. It listens only: it cannot end a body, and
-whatever it does, a body that was started inside it is awaited. State: one `_Ring` per wrapper of one call.
+whatever it does, a body that was started inside it is awaited. Its own code is bounded like any
+hook's once there is nothing left for it to wait for. State: one `_Ring` per wrapper of one call.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,8 @@ from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolrunnerError
 from toolrunner.facts.reasons import wrapper_source
 from toolrunner.pipeline.bodies import is_stop
-from toolrunner.pipeline.hooks import Wrapper, hook_error, hook_name
+from toolrunner.pipeline.hooks import HookFailed, HookTask, Wrapper, hook_name
+from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
 from toolrunner.tasks import wait_through
@@ -33,23 +35,28 @@ class NextMisused(ToolrunnerError):
         self.kind = "next_misused"
 
 
-async def run_wrapped(
-    state: ActiveCall, wrappers: tuple[Wrapper, ...], dispatch: Dispatch, provisional: Callable[[], ToolResult]
-) -> None:
+async def run_wrapped(state: ActiveCall, services: Services, dispatch: Dispatch, provisional: Callable[[], ToolResult]) -> None:
     """Run `dispatch` inside all wrappers. `provisional` builds the result as it stands, for wrappers to see."""
-    await _Ring(state, wrappers, dispatch, provisional).go_on(state.signal.immediate())
+    await _Ring(state, services, services.hooks.wrappers, dispatch, provisional).go_on(state.signal.immediate())
 
 
 class _Ring:
     """One wrapper and what is inside it."""
 
     def __init__(
-        self, state: ActiveCall, wrappers: tuple[Wrapper, ...], dispatch: Dispatch, provisional: Callable[[], ToolResult]
+        self,
+        state: ActiveCall,
+        services: Services,
+        wrappers: tuple[Wrapper, ...],
+        dispatch: Dispatch,
+        provisional: Callable[[], ToolResult],
     ) -> None:
         self._state = state
+        self._services = services
         self._wrappers = wrappers
         self._dispatch = dispatch
         self._provisional = provisional
+        self._task: HookTask | None = None
         self._called = False
         self._closed = False
         self._inside_over = anyio.Event()
@@ -68,25 +75,39 @@ class _Ring:
             return await self._next(wrapper, call, outer, signal)
 
         outer = signal
+        # In the context of the wrapper around it, so that what that one has set is seen here.
+        self._task = HookTask(self._services.root, wrapper, lambda: wrapper(state.call, next_))
+        unsubscribe = state.signal.on_abort(self._hurry)
         try:
-            answer = await wrapper(state.call, next_)
-        except BaseException as error:  # noqa: BLE001 - foreign code; a started body is awaited below whatever it raised
+            answer = await self._task.answer()
+        except HookFailed as failed:
             await self._finish_inside()
-            self._take_error(wrapper, error)
+            self._take_error(failed)
             return
+        finally:
+            unsubscribe()
         await self._finish_inside()
         self._take_answer(wrapper, answer)
+
+    def _hurry(self) -> None:
+        """Start the wrapper's clock once nothing is left for it to wait for: what it wraps is over, or will not start any more.
+
+        Before that it may take as long as it likes (it may be a queue), and while its inside runs it waits for that.
+        """
+        assert self._task is not None
+        if not self._called or self._inside_over.is_set():
+            self._task.limit(self._services.limits.hook_timeout)
 
     async def _next(self, wrapper: Wrapper, call: ToolCall, outer: AbortSignal, signal: AbortSignal | None) -> ToolResult:
         if self._called:
             raise NextMisused("was called a second time; a body is started once")
         if self._closed:
             raise NextMisused("was called after its wrapper had returned")
-        if call is not self._state.call and (call.name, call.arguments) != (self._state.call.name, self._state.call.arguments):
+        if call != self._state.call:
             raise NextMisused("was called with another call; what was approved cannot be changed in a wrapper")
         self._called = True
         merged = outer if signal is None else AbortSignal.any(outer, signal.named(wrapper_source(hook_name(wrapper))))
-        inside = _Ring(self._state, self._wrappers[1:], self._dispatch, self._provisional)
+        inside = _Ring(self._state, self._services, self._wrappers[1:], self._dispatch, self._provisional)
         try:
             await inside.go_on(merged)
         except Exception as error:  # wrappers' own errors are taken where they are raised, so this one is ours
@@ -94,6 +115,7 @@ class _Ring:
             raise
         finally:
             self._inside_over.set()
+            self._hurry()
         return self._provisional()
 
     async def _finish_inside(self) -> None:
@@ -104,18 +126,19 @@ class _Ring:
         if self._broken is not None:
             raise self._broken
 
-    def _take_error(self, wrapper: Wrapper, error: BaseException) -> None:
-        state = self._state
-        reason = state.signal.reason or state.body_signal.reason
-        if reason is not None and is_stop(error, reason):
-            state.refuse_if_aborted() if not state.started else None
+    def _take_error(self, failed: HookFailed) -> None:
+        state, error = self._state, failed.__cause__
+        reason = state.signal.reason or state.body_signal.reason or (state.stop.reason if failed.stopped else None)
+        if error is not None and reason is not None and is_stop(error, reason):
+            if not state.started:
+                state.refuse_if_aborted()
             return
         if not self._called and state.refusal is None and not state.started:
-            state.refuse(Outcome.FAILED, Code.HOOK_ERROR, hook_error(wrapper, error))
+            state.refuse(Outcome.FAILED, Code.HOOK_ERROR, failed.error)
             return
         if isinstance(error, NextMisused) and state.wrapper_error is not None:
             return
-        state.wrapper_error = hook_error(wrapper, error)
+        state.wrapper_error = failed.error
 
     def _take_answer(self, wrapper: Wrapper, answer: Any) -> None:
         state = self._state
@@ -144,16 +167,12 @@ def _as_reply(state: ActiveCall, answer: Any) -> Reply:
     A result of this call keeps all its facts and gives its content only: facts are not a wrapper's to change. The result of
     another call is content too, and the call says whose it was. Raises TypeError for what is no answer.
     """
-    match answer:
-        case ToolResult():
-            return Reply(answer.value, answer.content, answer.follow_up, answer.error)
-        case Reply():
-            return answer
-        case None:
-            raise TypeError("nothing; return what next() gave, or a Reply")
-        case _:
-            assert state.registration is not None
-            try:
-                return state.registration.tool.dump(answer)
-            except InvalidOutput as error:
-                raise TypeError(f"what is no answer of this tool: {error.message}") from error
+    if answer is None:
+        raise TypeError("nothing; return what next() gave, or a Reply")
+    if isinstance(answer, ToolResult):
+        answer = Reply(answer.value, answer.content, answer.follow_up, answer.error)
+    assert state.registration is not None
+    try:
+        return state.registration.tool.dump(answer)
+    except InvalidOutput as error:
+        raise TypeError(f"what is no answer of this tool: {error.message}") from error
