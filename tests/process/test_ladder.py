@@ -210,6 +210,20 @@ async def test_a_cancelled_waiter_loses_nothing(supervisor: Supervisor) -> None:
     assert (end.facts.stdout, end.facts.exit_code) == ("one\ntwo\n", 7)
 
 
+async def test_a_waiter_that_is_cancelled_during_the_ladder_sends_no_second_term(supervisor: Supervisor) -> None:
+    with anyio.fail_after(BOUND):
+        prepared = await supervisor.prepare(
+            LaunchPlan(sh("trap 'echo term' TERM; echo part; while :; do sleep .02; done"), kill_after=0.8, timeout=0.3)
+        )
+        prepared.go()
+        for _ in range(8):
+            with anyio.move_on_after(0.1):
+                await prepared.wait()
+        end = await prepared.wait()
+    assert end.facts.stdout == "part\nterm\n"
+    assert (end.cause, end.signals) == (EndCause.TIMED_OUT, ("SIGTERM", "SIGKILL"))
+
+
 async def test_closing_the_supervisor_ends_what_nobody_awaited(supervisor: Supervisor, tmp_path: Path) -> None:
     duration = unique_duration()
     with anyio.fail_after(BOUND), Lifeline(tmp_path) as line:

@@ -112,20 +112,17 @@ class LooseProcess:
     async def wait(self) -> ProcessEnd:
         """The end; see `Prepared.wait`. Its clocks run only while someone waits."""
         async with self._lock:
-            if self._end is None:
-                if self._process is not None:
-                    await self._run(self._process)
-                self._finish()
-        if self._end is None:  # cannot be: `_finish` has just set it
-            raise AssertionError
-        return self._end
+            if self._end is None and self._process is not None:
+                await self._run(self._process)
+            return self._end or self._finish()
 
-    def _finish(self) -> None:
+    def _finish(self) -> ProcessEnd:
         self._report = replace(self._report, at=time.monotonic(), proven=self._process is None)
         finish = Finish(self.plan, self._pipes.readers, self._go_at is not None, self._stopped, self._why)
         self._end = finish.build(self._report, self.identity, self._requested_at)
         self.unreaped = self._report.left
         self.dispose()
+        return self._end
 
     def forget(self) -> None:
         """In a forked child of the host: close the copies, touch nothing else."""
@@ -150,9 +147,9 @@ class LooseProcess:
             self._pipes.start(tasks, lambda: None)
             deadline = math.inf if self.plan.timeout is None else (self._go_at or 0) + self.plan.timeout
             await self._exit_until(process.pid, deadline, lambda: self._stopped)
-            if self._report.exit_at is None:
-                await self._ladder(quarry)
-            elif self._report.cause == "exited":
+            if self._report.exit_at is None or self._report.delivered is not None:
+                await self._ladder(quarry, process.pid)
+            else:
                 await self._drain(quarry)
             if self._report.cause != "exited" or self._report.leftovers:
                 self._report = replace(self._report, left=await end_all(quarry, REAP_BOUND))
@@ -190,12 +187,26 @@ class LooseProcess:
                 self._report = replace(self._report, status=status, exit_at=time.monotonic())
         return 0 if self._report.exit_at is not None else None
 
-    async def _ladder(self, quarry: Quarry) -> None:
-        """SIGTERM to all, each once, then SIGCONT; then wait until nobody is left or the grace is over."""
+    async def _ladder(self, quarry: Quarry, pid: int) -> None:
+        """SIGTERM, then wait until nobody is left or the grace is over. A waiter that was cancelled goes on where it was."""
+        if self._report.delivered is None:
+            self._begin_ladder(quarry, pid)
+        began = self._report.delivered or 0.0
+        while time.monotonic() < began + self._kill_after:
+            grace = self._kill_after
+            await self._exit_until(pid, began + grace, lambda: self._kill_after < grace)  # noqa: B023 - awaited at once
+            if self._report.exit_at is not None:
+                if not survey(quarry):
+                    return
+                await anyio.sleep(SCAN_PAUSE)
+        self._note("SIGKILL")
+        self._signal_group(pid, signal.SIGKILL)
+
+    def _begin_ladder(self, quarry: Quarry, pid: int) -> None:
+        """SIGTERM to all, each once, then SIGCONT. Who is outside the group is looked up before the group gets its signal."""
         self._pipes.stopping()
-        began = time.monotonic()
-        self._report = replace(self._report, cause="stopped" if self._stopped else "timed_out", delivered=began)
-        pid = self._process.pid if self._process is not None else 0
+        cause = "stopped" if self._stopped else "timed_out"
+        self._report = replace(self._report, cause=cause, delivered=time.monotonic())
         if self._kill_after > 0:
             outside = [process for process in survey(quarry) if not _in_group(process.pid, pid)]
             for number in (signal.SIGTERM, signal.SIGCONT):
@@ -203,15 +214,6 @@ class LooseProcess:
                 for process in outside:
                     send(process, number)
             self._note("SIGTERM")
-            while time.monotonic() < began + self._kill_after:
-                grace = self._kill_after
-                await self._exit_until(pid, began + grace, lambda: self._kill_after < grace)  # noqa: B023 - awaited at once
-                if self._report.exit_at is not None:
-                    if not survey(quarry):
-                        return
-                    await anyio.sleep(SCAN_PAUSE)
-        self._note("SIGKILL")
-        self._signal_group(pid, signal.SIGKILL)
 
     def _signal_group(self, group: int, number: int) -> None:
         """Signal the call's group while its unreaped leader holds the number. Init's and our own are refused."""
@@ -222,7 +224,8 @@ class LooseProcess:
                 pass
 
     def _note(self, name: str) -> None:
-        self._report = replace(self._report, signals=(*self._report.signals, name))
+        if name not in self._report.signals:
+            self._report = replace(self._report, signals=(*self._report.signals, name))
 
     async def _drain(self, quarry: Quarry) -> None:
         """The leader went by itself. What outlives it may go on until both streams are at their end, or for D."""
