@@ -34,17 +34,33 @@ def native_loop() -> Any:
 
 
 def poster() -> Post:
-    """The running loop's way to take a callback from outside."""
+    """The running loop's way to take a callback from outside. On asyncio it runs in a copy of the current context."""
     native = native_loop()
-    post: Post = getattr(native, "call_soon_threadsafe", None) or native.run_sync_soon
+    if hasattr(native, "call_soon_threadsafe"):
+        context = _callback_context()
+        return lambda fn: native.call_soon_threadsafe(fn, context=context)
+    post: Post = native.run_sync_soon
     return post
+
+
+def _callback_context() -> contextvars.Context:
+    """A context in which anyio works in a callback of an asyncio loop.
+
+    By default it would be that of whoever posts, another thread's say. And sniffio (which comes with trio), asked by anyio, knows
+    asyncio by its current task: a callback has none, and under a bare `asyncio.run` nothing else names the library.
+    """
+    context = contextvars.copy_context()
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:
+        context.run(sniffio.current_async_library_cvar.set, "asyncio")
+    return context
 
 
 def call_later(seconds: float, fn: Callable[[], object]) -> Callable[[], None]:
     """Run `fn` on this loop after `seconds` of the loop's clock; returns the way to take it back."""
     native = native_loop()
     if hasattr(native, "call_later"):
-        handle = native.call_later(seconds, fn)
+        handle = native.call_later(seconds, fn, context=_callback_context())
         cancel: Callable[[], None] = handle.cancel
         return cancel
     return _trio_timer(seconds, fn)
