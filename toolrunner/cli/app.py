@@ -6,7 +6,6 @@ State: none. Bad usage is one line on standard error and status 2; whatever is a
 import json
 import logging
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +23,7 @@ from toolrunner.cli.loading import BadTools, load_tools
 from toolrunner.cli.printable import printable
 from toolrunner.cli.run import Form, Telling, run
 from toolrunner.cli.sink import open_missing_streams
-from toolrunner.cli.voice import complain
+from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
 from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin
 from toolrunner.results import schema
@@ -191,7 +190,6 @@ def _doctor(
     if as_json:
         typer.echo(doctors.as_json(findings))
     else:
-        width = shutil.get_terminal_size().columns
         plain = not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-        typer.echo(doctors.for_people(findings, terminal=not plain, width=width), nl=False)
+        typer.echo(doctors.for_people(findings, terminal=not plain, width=terminal_width(1)), nl=False)
     return 0 if findings.healthy else 1

@@ -78,8 +78,9 @@ class _BatchRun:
                 if self._left:
                     await closed.wait()
                     await self._leave()
+            self._stops.status = status = self._status()
             tasks.cancel_scope.cancel()
-        return self._status()
+        return status
 
     def _status(self) -> int:
         if self._stops.abort.signal.aborted:

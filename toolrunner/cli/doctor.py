@@ -165,7 +165,7 @@ def as_json(findings: Findings) -> str:
 def for_people(findings: Findings, *, terminal: bool, width: int) -> str:
     """A page."""
     console = Console(
-        file=io.StringIO(), width=max(40, width), highlight=False, markup=False, emoji=False,
+        file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False,
         force_terminal=terminal, color_system="standard" if terminal else None, legacy_windows=False,
     )  # fmt: skip
     with console.capture() as captured:

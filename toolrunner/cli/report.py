@@ -40,7 +40,7 @@ def for_terminal(result: ToolResult, width: int) -> str:
     """The summary, then what else is known. Colour unless NO_COLOR or a dumb terminal says otherwise."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
     console = Console(
-        file=io.StringIO(), width=max(20, width), force_terminal=True, no_color=plain, highlight=False, markup=False, emoji=False,
+        file=io.StringIO(), width=width, force_terminal=True, no_color=plain, highlight=False, markup=False, emoji=False,
         color_system=None if plain else "standard", legacy_windows=False,
     )  # fmt: skip
     with console.capture() as captured:

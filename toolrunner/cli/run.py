@@ -4,7 +4,6 @@ State: one `_Run`, changed on its loop. The order at the end matters: everything
 is written, so that whoever reads it finds nothing running that it does not list.
 """
 
-import shutil
 import signal
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +19,7 @@ from toolrunner.cli.records import record_line
 from toolrunner.cli.report import for_terminal, one_line, says_nothing_new
 from toolrunner.cli.sink import PassThrough, Writer, write_last
 from toolrunner.cli.stops import Stops
-from toolrunner.cli.voice import Voice
+from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
 from toolrunner.process import Supervisor
 from toolrunner.records import CallDispatched, Record, StillRunningReport
@@ -71,7 +70,7 @@ class _Run:
             self._stops.hurry.signal.on_abort(lambda: self._supervisor.stop_all(grace=0))
             result = await self._result()
             self._stops.is_over = True
-            status = await self._tell(result)
+            self._stops.status = status = await self._tell(result)
             tasks.cancel_scope.cancel()
         return status
 
@@ -157,7 +156,7 @@ class _Run:
             return
         text = one_line(result)
         if self._stderr.is_terminal:
-            text = self._voice.fresh_line() + for_terminal(result, shutil.get_terminal_size().columns)
+            text = self._voice.fresh_line() + for_terminal(result, terminal_width(self._stderr.fd))
         await write_last(self._stderr, text.encode(errors="replace"), self._stops.hurry.signal)
 
     async def _flush(self) -> None:

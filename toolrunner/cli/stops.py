@@ -4,6 +4,7 @@ State: how many came, changed on the loop. Signals that were ignored when we sta
 background jobs, mean that. The library installs no signal handlers; this is the program that uses it.
 """
 
+import atexit
 import os
 import signal
 from collections.abc import Callable
@@ -21,6 +22,12 @@ LEAVE_AT = 3
 """The signal at which we leave at once, whatever is still open; keepers end what their host leaves behind."""
 
 
+def _ignore(wanted: list[signal.Signals]) -> None:
+    """The interpreter is closing: all threads are joined, nothing can hang any more, and it puts the default actions back."""
+    for one in wanted:
+        signal.signal(one, signal.SIG_IGN)
+
+
 @final
 class Stops:
     """`abort` is the request to stop, `hurry` the insisting. `told` is called with each of the first two."""
@@ -31,20 +38,29 @@ class Stops:
         self.first: signal.Signals | None = None
         self.is_over = False
         """Whether all results are there: then nothing is left to be stopped, and the first signal already means hurry."""
+        self.status: int | None = None
+        """The exit status, once it is known: a signal that comes while we are leaving cannot change it any more."""
         self._told = told
         self._count = 0
 
     async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Take signals until cancelled."""
-        with anyio.open_signal_receiver(*(one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN)) as received:
-            task_status.started()
-            async for number in received:
-                self._take(number)
+        """Take signals until cancelled. From then on each of them ends us at once, with the status that is known."""
+        wanted = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+        try:
+            with anyio.open_signal_receiver(*wanted) as received:
+                task_status.started()
+                async for number in received:
+                    self._take(number)
+        finally:
+            # An impatient Ctrl-C must not turn a told success into a traceback, or its status into another one.
+            for one in wanted:
+                signal.signal(one, lambda number, _: os._exit(self._status(number)))
+            atexit.register(_ignore, wanted)
 
     def _take(self, number: signal.Signals) -> None:
         self._count += 1
         if self._count >= LEAVE_AT:
-            os._exit(of_abort(self.first or number))
+            os._exit(self._status(number))
         if self._count == 1 and not self.is_over:
             self.first = number
             # Told first: the abort is seen by others in this very tick.
@@ -53,6 +69,9 @@ class Stops:
         else:
             self._told(number, True)
             self.hurry.abort(number.name)
+
+    def _status(self, number: int) -> int:
+        return self.status if self.status is not None else of_abort(self.first or signal.Signals(number))
 
     def output_failed(self, stream: str, error: OSError) -> None:
         """Nobody takes our output any more (EPIPE, a full disk): what makes it is stopped."""

@@ -10,6 +10,8 @@ from typing import final
 from toolrunner.cli.printable import printable
 from toolrunner.cli.sink import Writer
 
+USUAL_WIDTH = 80
+
 LONGEST = 1000
 """Characters of one message; a name or a path in it may be anything."""
 
@@ -41,8 +43,9 @@ class Voice:
     def status(self, text: str) -> None:
         """A line that the next one takes the place of."""
         if self.can_update:
-            width = max(20, os.get_terminal_size(self._stderr.fd).columns - 1)
-            self._stderr.say(f"{self.fresh_line()}toolrunner: {printable(text)}"[:width].encode())
+            # One short of the width: a line that fills it could not be taken back, the cursor being on the next one.
+            line = f"toolrunner: {printable(text)}"[: terminal_width(self._stderr.fd) - 1]
+            self._stderr.say(f"{self.fresh_line()}{line}".encode())
             self._status = True
 
     def fresh_line(self) -> str:
@@ -59,6 +62,14 @@ class Voice:
         """Take a status line back."""
         if self._status:
             self._stderr.say(self.fresh_line().encode())
+
+
+def terminal_width(fd: int) -> int:
+    """Columns of the terminal behind `fd`. One that does not know (0) is taken for the usual one."""
+    try:
+        return max(20, os.get_terminal_size(fd).columns or USUAL_WIDTH)
+    except OSError:
+        return USUAL_WIDTH
 
 
 def complain(text: str) -> None:
