@@ -1,5 +1,6 @@
 """toolrunner: the tool backend for AI agents that tells the truth about what happened when a call is stopped."""
 
+import toolrunner.alone  # noqa: F401  # the check: before the rest, which might be of another project
 from toolrunner.abort import AbortController, AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolError, ToolrunnerError

@@ -11,6 +11,7 @@ from cli.program import BOUND, environment, toolrun
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolrunner import alone
 from toolrunner.cli import exit_codes
 from toolrunner.cli.printable import printable, shown
 from toolrunner.cli.words import Bytes, from_json, to_json
@@ -135,3 +136,33 @@ def test_a_lost_command_is_neither_refused_nor_a_status_of_its_own() -> None:
         process=Process(pid=1, containment=Containment.BEST_EFFORT),
     )
     assert exit_codes.of_result(lost, None) == exit_codes.LOST == 70
+
+
+# The other project with our import name.
+
+
+@pytest.mark.parametrize("name", ["toolrunner-1.2.dist-info", "Toolrunner-0.1.egg-info", "toolrunner.egg-info"])
+def test_importing_fails_clearly_beside_the_other_project(name: str, tmp_path: Path) -> None:
+    ours = Path(alone.__file__).parent
+    (tmp_path / "toolrunner").symlink_to(ours)
+    (tmp_path / "agent_toolrunner-0.1.0.dist-info").mkdir()
+    words = [sys.executable, "-c", "import toolrunner"]
+    env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, timeout=BOUND, check=True)
+    (tmp_path / name).mkdir()
+    done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, timeout=BOUND, check=False)
+    assert done.returncode == 1
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith(f"ImportError: {name} in {tmp_path} belongs to another project")
+    assert "pip uninstall toolrunner agent-toolrunner" in last
+
+
+def test_other_names_are_no_clash() -> None:
+    names = (
+        "toolrunner",
+        "toolrunner-plugin.py",
+        "agent_toolrunner-1.dist-info",
+        "toolrunner_extras-1.dist-info",
+        "toolrunner.py",
+    )
+    assert alone.other_distribution(names) is None
