@@ -76,6 +76,30 @@ async def test_a_command_that_ignores_term_is_killed_and_says_so() -> None:
     assert "ended by SIGKILL after the grace period" in result.summary()
 
 
+async def test_a_descendant_that_closed_its_output_has_its_grace_after_the_leader_went(tmp_path: Path) -> None:
+    cleaned = tmp_path / "cleaned"
+    trap = f"trap 'sleep 0.1; exec >/dev/null 2>&1; sleep 0.2; touch {cleaned}; exit' TERM"
+    cleaner = f"{trap}; touch {tmp_path}/up; while :; do sleep 0.01; done"
+    (tmp_path / "cleaner.sh").write_text(cleaner)
+    line = f"bash {tmp_path}/cleaner.sh & while [ ! -e {tmp_path}/up ]; do sleep 0.01; done; echo ready; sleep 613"
+    controller = AbortController()
+
+    @command_tool(kill_after=10)
+    def patient(line: str) -> Command:
+        return Command(("bash", "-c", line))
+
+    def observe(record: Record) -> None:
+        if record.type == "output":
+            controller.abort()
+
+    async with opened(patient, bound=20) as runner:
+        (result,) = await runner.run_batch([ToolCall("patient", {"line": line})], signal=controller.signal, on_event=observe)
+    assert cleaned.exists()
+    assert result.stop is not None
+    assert (result.stop.signals, result.stop.escalated) == (("SIGTERM",), False)
+    assert result.still_running == ()
+
+
 @pytest.mark.case("E3")
 async def test_the_output_of_a_stopped_command_past_its_limit_is_in_the_file_that_the_result_names() -> None:
     result = await stopped("seq 1 5000; echo ready; sleep 613", "ready")

@@ -103,7 +103,8 @@ class Call:
     def eof(self) -> None:
         """The host read both streams to their end: nobody holds them, so there is nothing to drain."""
         self.host_saw_eof = True
-        if self.leader_at is not None:
+        # A ladder goes on: who has no output any more may still be cleaning up in its grace.
+        if self.leader_at is not None and not self.cause:
             self.finish = True
 
     def lost(self) -> None:
