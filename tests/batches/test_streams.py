@@ -44,7 +44,7 @@ async def test_a_stream_that_is_left_early_runs_its_calls_to_their_end() -> None
         assert (await anext(stream)).value == "a"
         await stream.aclose()
         await quiet()
-        assert stage.log == ["+a", "+b", "-a"]
+        assert stage.log == ["+a", "-a", "+b"]
         stage.end("b")
         await quiet()
         assert stage.log[-1] == "-b"

@@ -109,9 +109,13 @@ class Hooks:
     def add(self, kind: str, hook: Any) -> Callable[[], None]:
         """Register a hook of one kind ("pre", "post", "guards", "wrappers"); returns the way to take it back."""
         setattr(self, kind, (*getattr(self, kind), hook))
+        registered = True
 
         def unregister() -> None:
-            current: tuple[Any, ...] = getattr(self, kind)
+            nonlocal registered
+            # Once: the same hook may be registered again, and that registration is somebody else's to take back.
+            current: tuple[Any, ...] = getattr(self, kind) if registered else ()
+            registered = False
             if hook in current:
                 index = current.index(hook)
                 setattr(self, kind, current[:index] + current[index + 1 :])

@@ -171,6 +171,8 @@ class ActiveCall:
     shown_signal: AbortSignal = field(default_factory=AbortSignal)
     """The same for the body: an object of its own, so that it tells whether the body has noticed an abort."""
     end: BodyEnd | None = None
+    stop_before: StopTrace = field(default_factory=StopTrace)
+    """The stop of the attempt before, if that one was ended by its time limit."""
     cause: AbortReason | None = None
     """What had asked the body to stop when it ended, or what a later check of row 10 found."""
     lives: bool = False
@@ -242,11 +244,15 @@ class ActiveCall:
         self.started = True
         self.attempts += 1
         self.end_before, self.end = self.end, None
+        # A call that is tried again was not stopped: what is on record is the time limit of the attempt before.
+        self.stop_before, self.stop = self.stop, StopTrace()
 
     def never_ran(self, error: Error) -> None:
         """The release was made, and the exec answer proves that the command never ran: the one way to take `started` back."""
         self.attempts -= 1
         self.end = self.end_before
+        if self.stop.reason is None:
+            self.stop = self.stop_before
         if not self.attempts:
             self.started = False
             self.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, error)

@@ -109,10 +109,9 @@ class Batch:
     def __await__(self) -> Generator[object, None, BatchResult]:
         return self.results().__await__()
 
-    async def events(self) -> AsyncGenerator[Record]:
+    def events(self) -> AsyncGenerator[Record]:
         """The batch's records in order, live, until its last call has settled. For one reader."""
-        async for record in self._events.records():
-            yield record
+        return self._events.records()
 
     async def stream(self) -> AsyncGenerator[ToolResult]:
         """Results in model order, each as soon as it is committed."""

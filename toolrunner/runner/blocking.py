@@ -6,6 +6,7 @@ that has ended, and is then raised on.
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, final
 
@@ -31,6 +32,21 @@ class AsyncRunner(Protocol):
     ) -> BatchResult: ...
     def result(self, run_id: str) -> ToolResult: ...
     def tools_for(self, provider: str) -> list[dict[str, Any]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a call raised in the loop's thread."""
+
+    error: BaseException
+
+
+async def _kept(fn: Callable[[], Awaitable[T]]) -> T | _Raised:
+    """A body's KeyboardInterrupt or SystemExit, as a value: raised through the portal it would end the loop and the runner."""
+    try:
+        return await fn()
+    except (KeyboardInterrupt, SystemExit) as error:
+        return _Raised(error)
 
 
 @final
@@ -92,11 +108,14 @@ class BlockingRunner:
 
     def _call(self, fn: Callable[[], Awaitable[T]], ours: AbortController) -> T:
         assert self._portal is not None, "use it in a with block"
-        future = self._portal.start_task_soon(fn)
+        future = self._portal.start_task_soon(lambda: _kept(fn))
         try:
-            return future.result()
+            outcome = future.result()
         except KeyboardInterrupt:
             ours.abort("KeyboardInterrupt")
             # What was started is awaited; its own errors give way to the interrupt. A second Ctrl-C stops waiting here.
             future.exception()
             raise
+        if isinstance(outcome, _Raised):
+            raise outcome.error
+        return outcome

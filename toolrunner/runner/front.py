@@ -4,6 +4,7 @@ State: whether it is open, and its parts, made when it is entered. It belongs to
 controller may come from elsewhere. Calls run in tasks of the runner's own, so nothing that cancels a caller reaches a body.
 """
 
+import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from types import TracebackType
@@ -196,8 +197,10 @@ class Runner:
     ) -> AsyncGenerator[ToolResult]:
         """Run calls and yield each result as soon as it is committed, in the order of the calls."""
         batch = self.start_batch(calls, signal=signal, deps=deps, deadline=deadline)
-        async for result in batch.stream():
-            yield result
+        # Closed with this one: a generator that is left to the collector is closed at some other time, in some other task.
+        async with contextlib.aclosing(batch.stream()) as results:
+            async for result in results:
+                yield result
 
     def start_batch(
         self,
