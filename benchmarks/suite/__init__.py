@@ -1,0 +1,1 @@
+"""One benchmark per file; `benchmarks.catalogue` lists them."""
