@@ -40,7 +40,7 @@ def _mark(count: int) -> str:
 
 
 def bounded(content: Sequence[Content], limit: int) -> tuple[Content, ...]:
-    """The content with at most `limit` characters of text and JSON, the line breaks between parts counted.
+    """The content with at most `limit` characters of text and JSON, a line break after each part counted.
 
     Long parts share what short ones leave: a short error output survives a long output. Images and files are no text; they stay.
     """
@@ -53,15 +53,18 @@ def bounded(content: Sequence[Content], limit: int) -> tuple[Content, ...]:
 def _within(part: Content, text: str | None, share: int) -> Content | None:
     if text is None or len(text) <= share:
         return part
+    # (An empty part still costs its line break; `share` is negative where not even those have room.)
     shown = cut(text, share)
     return Text(shown) if shown else None
 
 
 def _share(lengths: Sequence[int], room: int) -> int:
     """How long one part may be, so that all together fit into `room`: those that are shorter leave the rest to the others."""
+    if room < 0:
+        return -1
     share = room
     for left, length in zip(range(len(lengths), 0, -1), sorted(lengths), strict=True):
-        share = max(0, room // left)
+        share = room // left
         if length > share:
             return share
         room -= length

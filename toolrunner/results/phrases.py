@@ -7,9 +7,14 @@ may have made is never called the call's.
 from collections.abc import Sequence
 
 from toolrunner.facts import Attribution, Effects, EffectStage, Source, StillRunning, Stop
+from toolrunner.results.model import CallFacts
+from toolrunner.results.words import Code
 
 SHOWN_NAMES = 5
 """How many paths, targets or pids a sentence names before it only counts the rest."""
+
+REASON_CHARS = 300
+"""Characters of an error or a reason that a sentence shows; the whole of it is in the result."""
 
 _ASKERS: dict[str, str] = {
     Source.CALLER: "the caller",
@@ -30,17 +35,28 @@ def sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?")) else text + "."
 
 
+def one_line(text: str) -> str:
+    """Foreign text without line breaks: a file's name must not look like a sentence of ours."""
+    return " ".join(text.split())
+
+
 def clause(text: str, limit: int) -> str:
     """Foreign text as a part of a sentence: on one line, not too long, without a full stop."""
-    line = " ".join(text.split()).rstrip(".")
+    line = one_line(text).rstrip(".")
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def asked_by(stop: Stop) -> str:
     """Who asked for the stop, and in which words."""
-    asker = _ASKERS.get(stop.source) or stop.source.replace("wrapper:", "the wrapper ", 1)
-    reason = clause(stop.reason, 300)
+    asker = _ASKERS.get(stop.source) or one_line(stop.source.replace("wrapper:", "the wrapper ", 1))
+    reason = clause(stop.reason, REASON_CHARS)
     return f"{asker} ({reason})" if reason else asker
+
+
+def says_more(result: CallFacts) -> bool:
+    """Whether its error says more than the row and the exit facts say already."""
+    told = result.code in (Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL, Code.KEEPER_LOST) and result.process is not None
+    return result.error is not None and not told
 
 
 def naming(names: Sequence[str]) -> str:
@@ -48,7 +64,7 @@ def naming(names: Sequence[str]) -> str:
     if not names:
         return ""
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ": " + ", ".join(names[:SHOWN_NAMES]) + more
+    return ": " + ", ".join(one_line(name) for name in names[:SHOWN_NAMES]) + more
 
 
 def made(effects: Effects) -> list[str]:
@@ -76,7 +92,7 @@ def made_around(effects: Effects) -> list[str]:
         for doubt, stages in (("", (EffectStage.APPLIED,)), (" may have", (EffectStage.PLANNED, EffectStage.UNKNOWN))):
             targets = [record.target for record in own if record.stage in stages]
             if targets:
-                said.append(f"{owner}{doubt} changed{naming(targets).replace(':', '', 1)}")
+                said.append(f"{one_line(owner or '')}{doubt} changed{naming(targets).replace(':', '', 1)}")
     return said
 
 

@@ -33,11 +33,8 @@ def _stop(result: CallFacts) -> str:
         return ""
     if result.outcome is Outcome.TIMED_OUT and stop.source == Source.TIMEOUT:
         return clause(stop.reason, REASON_CHARS)
-    return (
-        f"asked by {asked_by(stop)}"
-        if result.outcome in (Outcome.ABORTED, Outcome.TIMED_OUT)
-        else f"stop asked by {asked_by(stop)}"
-    )
+    asked = "asked by" if result.outcome in (Outcome.ABORTED, Outcome.TIMED_OUT) else "it had also been asked to stop by"
+    return f"{asked} {asked_by(stop)}"
 
 
 def _how(result: CallFacts) -> str:

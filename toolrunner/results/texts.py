@@ -6,16 +6,14 @@ Nothing here may claim more than the facts; "not started" is said only of a call
 from toolrunner.facts import Content, Effects, EffectState, Evidence, NoteKind, Source, Text
 from toolrunner.results.content import bounded, cut
 from toolrunner.results.model import CallFacts
-from toolrunner.results.phrases import asked_by, in_doubt, made, made_around, naming, seen_by_chance, sentence, still
+from toolrunner.results.phrases import asked_by, in_doubt, made, made_around, naming, says_more, seen_by_chance, sentence, still
 from toolrunner.results.rows import find_row
-from toolrunner.results.words import Code, Outcome
+from toolrunner.results.words import Outcome
 
 PROVEN = (Evidence.REPORTED, Evidence.OBSERVED)
 """Only these let a text claim a change."""
 
 _STOPPED = (Outcome.ABORTED, Outcome.TIMED_OUT)
-_TOLD_BY_EXIT = (Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL, Code.KEEPER_LOST)
-"""Their error says what the row and the exit facts say already."""
 
 
 def content_for_model(result: CallFacts, max_chars: int | None = None) -> tuple[Content, ...]:
@@ -27,8 +25,8 @@ def content_for_model(result: CallFacts, max_chars: int | None = None) -> tuple[
         status = status_text(result)
         return (*result.content, Text(status)) if status else result.content
     status = _status(result, message_limit=max_chars - len(_status(result, message_limit=0)))
-    # A line break stands between the content and the status.
-    kept = bounded(result.content, max_chars - len(status) - 1) if status else bounded(result.content, max_chars + 1)
+    # The last part of the content is followed by a line break only where a status follows it.
+    kept = bounded(result.content, max_chars - len(status) if status else max_chars + 1)
     return (*kept, Text(status)) if status else kept
 
 
@@ -40,10 +38,8 @@ def status_text(result: CallFacts) -> str:
 def _status(result: CallFacts, message_limit: int | None) -> str:
     if result.outcome is Outcome.SUCCEEDED and not result.still_running and not result.replayed:
         return " ".join(part for part in (_around(result), _notes(result)) if part)
-    row = find_row(result.outcome, result.code, result.started, result.ended)
     said = [
-        row.text if row is not None else "",
-        _message(result, message_limit),
+        _happened(result, message_limit),
         _stop(result),
         _exit(result),
         "" if result.outcome is Outcome.SUCCEEDED else effects_text(result.effects),
@@ -57,14 +53,14 @@ def _status(result: CallFacts, message_limit: int | None) -> str:
     return " ".join(part for part in said if part)
 
 
-def _message(result: CallFacts, limit: int | None) -> str:
-    if result.error is None or (result.code in _TOLD_BY_EXIT and result.process is not None):
-        return ""
-    message = sentence(result.error.message)
+def _happened(result: CallFacts, limit: int | None) -> str:
+    row = find_row(result.outcome, result.code, result.started, result.ended)
+    assert row is not None  # no result without a row can be built
     # A post hook that blocks puts its text into the content as well.
-    if any(part == Text(result.error.message) for part in result.content):
-        return ""
-    return message if limit is None else cut(message, limit)
+    if not says_more(result) or result.error is None or Text(result.error.message) in result.content:
+        return row.text
+    message = result.error.message.strip() if limit is None else cut(result.error.message.strip(), limit)
+    return sentence(f"{row.text.removesuffix('.')}: {message}" if row.text and message else row.text or message)
 
 
 def _stop(result: CallFacts) -> str:
@@ -76,7 +72,7 @@ def _stop(result: CallFacts) -> str:
         return sentence(reason[:1].upper() + reason[1:])
     if result.outcome in _STOPPED:
         return f"The stop came from {asked_by(stop)}."
-    return f"A stop had been asked for, too, by {asked_by(stop)}."
+    return f"It had also been asked to stop, by {asked_by(stop)}."
 
 
 def effects_text(effects: Effects) -> str:
@@ -112,8 +108,8 @@ def _unknown(effects: Effects) -> str:
     known, doubtful, chance = made(effects), in_doubt(effects), seen_by_chance(effects)
     said = [
         "It may have taken effect; check before you repeat it.",
-        f"Known to have changed{naming(known)}." if known else "",
-        f"Begun, but not known whether it was done{naming(doubtful)}." if doubtful else "",
+        f"Known to be done{naming(known)}." if known else "",
+        f"Not known whether done{naming(doubtful)}." if doubtful else "",
         f"Changed meanwhile, by this call or by others{naming(chance)}." if chance else "",
         sentence(effects.detail[:1].upper() + effects.detail[1:]) if effects.detail and not chance else "",
     ]

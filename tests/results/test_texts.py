@@ -1,0 +1,310 @@
+"""What a model and people read: nothing beyond the evidence, in sentences that read well, within the bound."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from results.legal import AROUND, AT, BEGUN, DONE, MINE, SHARED, STOP, every_legal_result, result, results
+
+from toolrunner.facts import (
+    Containment,
+    Effects,
+    EffectState,
+    Evidence,
+    Image,
+    Json,
+    Note,
+    NoteKind,
+    Process,
+    Source,
+    Stop,
+    StopPhase,
+    Text,
+)
+from toolrunner.results import Code, Ended, Error, Outcome, ToolResult, effects_text, plain_text
+from toolrunner.results.content import cut
+
+LEGAL = tuple(every_legal_result())
+UNSTARTED = re.compile(r"not started|before it started|before the call started|not run\b|without being run|nothing was changed")
+FINISHED = "finished before it could be stopped"
+CLAIMS = re.compile(r"change was made|changes were made|Known to be done|; changed (?!nothing)")
+WHOLE = re.compile(r"change was made|changes were made")
+PROVEN = (Evidence.REPORTED, Evidence.OBSERVED)
+ENUM_WORDS = [str(word) for kind in (Code, Source, StopPhase) for word in kind if "_" in word]
+CLUMSY = re.compile(r"\.\.|  |\.;|;;|,,|::|: ?\.|\(\)|\bNone\b|<[A-Z]|[A-Z]\w+\.[A-Z_]{3,}|^\s|\s$| [.,;]")
+
+
+def said(one: ToolResult) -> str:
+    return " ".join(part.text for part in one.content_for_model() if isinstance(part, Text))
+
+
+def told(one: ToolResult) -> Iterator[tuple[str, bool]]:
+    yield said(one), False
+    yield one.summary(), True
+
+
+def untrue_words(one: ToolResult) -> Iterator[str]:
+    """What a text says of how far this call got that is not so."""
+    returned_then_stopped = one.outcome in (Outcome.ABORTED, Outcome.TIMED_OUT) and one.ended is Ended.RETURNED
+    for text, for_people in told(one):
+        if UNSTARTED.search(text) and one.started:
+            yield "says that a started call was not"
+        if not one.started and not for_people and one.outcome is not Outcome.SUCCEEDED and "was not started" not in text:
+            yield "does not say that the call was not started"
+        if (FINISHED in text) != returned_then_stopped:
+            yield "is wrong on whether it finished before it could be stopped"
+        if "completed" in text or ("succeeded" in text and one.outcome is not Outcome.SUCCEEDED):
+            yield "calls a stopped or failed call completed"
+        if bool(one.still_running) != ("till running: " in text):
+            yield "is wrong on what still runs"
+        if one.still_running is None and "nothing left running" in text:
+            yield "claims a proof that nothing is left"
+
+
+def untrue_effects(one: ToolResult) -> Iterator[str]:
+    """What a text says of this call's effects that is not known."""
+    effects = one.effects
+    mine = MINE in (effects.changes or ())
+    for text, _ in told(one):
+        own = text.replace(f"wrapper:audit changed {AROUND.target}", "")
+        if AROUND.target in own:
+            yield "calls a wrapper's change the tool's"
+        if CLAIMS.search(own) and not mine and DONE not in effects.records:
+            yield "claims a change that nothing proves"
+        if WHOLE.search(own) and effects.evidence not in PROVEN:
+            yield "claims a change without evidence"
+        if effects.state is EffectState.UNKNOWN and (WHOLE.search(own) or "no effects" in own or "changed nothing" in own):
+            yield "knows what nobody knows"
+        if "no effects" in text and effects.evidence not in (Evidence.NOT_STARTED, Evidence.OBSERVED):
+            yield "excludes effects on a mere word"
+        if MINE.path in text and not mine:
+            yield "names a file that is not listed"
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_no_text_claims_more_than_is_known(outcome: Outcome) -> None:
+    for one in LEGAL:
+        if one.outcome is outcome:
+            assert [*untrue_words(one), *untrue_effects(one)] == [], (said(one), one.summary(), one)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_texts_read_like_sentences(outcome: Outcome) -> None:
+    for one in LEGAL:
+        if one.outcome is outcome:
+            for text, for_people in told(one):
+                assert not CLUMSY.search(text), text
+                assert not any(word in text for word in ENUM_WORDS), text
+                if text:
+                    assert text.endswith("."), text
+                    assert for_people or text[0].isupper(), text
+                    assert "\n" not in text
+
+
+@pytest.mark.parametrize("source, asker", [
+    (Source.CALLER, "the caller"), (Source.HOOK, "a hook"), (Source.SHUTDOWN, "the closing of the runner"),
+    (Source.HOST, "the host"),
+    (Source.PARENT, "the call that made it"), (Source.APPROVER, "the approver"), (Source.COST, "the cost limit"),
+    (Source.PEER_DISCONNECTED, "the loss of the connection"), ("wrapper:budget", "the wrapper budget"),
+])  # fmt: skip
+def test_who_asked_for_a_stop_is_told_in_words(source: str, asker: str) -> None:
+    stop = Stop(source, "enough, thanks.\n", StopPhase.RUNNING, AT)
+    one = result(outcome=Outcome.ABORTED, code=Code.ABORTED, ended=Ended.STOPPED, stop=stop)
+    assert f" The stop came from {asker} (enough, thanks)." in said(one)
+    assert f"; asked by {asker} (enough, thanks);" in one.summary()
+    silent = replace(one, stop=replace(stop, reason=""))
+    assert f" The stop came from {asker}. " in said(silent)
+
+
+def test_a_limit_that_ran_out_says_which() -> None:
+    stop = Stop(Source.TIMEOUT, "the time limit of 3 s is over", StopPhase.RUNNING, AT)
+    one = result(outcome=Outcome.TIMED_OUT, code=Code.TIMED_OUT, ended=Ended.STOPPED, stop=stop)
+    assert said(one).startswith("The call ran over its time limit and was stopped. The time limit of 3 s is over. It may have")
+    assert one.summary() == "write ran over its time limit and was stopped; the time limit of 3 s is over; effects unknown."
+
+
+@pytest.mark.case("E4")
+def test_a_call_that_failed_by_itself_after_a_stop_says_both() -> None:
+    one = result(outcome=Outcome.FAILED, code=Code.TOOL_ERROR, ended=Ended.RAISED, error=Error("x", "disk full"), stop=STOP)
+    assert said(one) == (
+        "The call failed: disk full. It had also been asked to stop, by the caller (user pressed stop). "
+        "It may have taken effect; check before you repeat it."
+    )
+    assert (
+        one.summary()
+        == "write failed; disk full; it had also been asked to stop by the caller (user pressed stop); effects unknown."
+    )
+
+
+@pytest.mark.parametrize("message", ["disk full", "disk full.", " disk full ", "disk full!", "disk\nfull"])
+def test_an_error_ends_with_one_mark(message: str) -> None:
+    one = result(outcome=Outcome.REJECTED, code=Code.INVALID_ARGUMENTS, started=False, error=Error("x", message))
+    mark = "!" if "!" in message else "."
+    assert (
+        said(one)
+        == f"The arguments are not valid: {message.strip().rstrip('.!')}{mark} It was not started, so it had no effects."
+    )
+    assert "\n" not in one.summary()
+    assert not CLUMSY.search(one.summary())
+
+
+def test_a_long_error_does_not_flood_the_line_for_people() -> None:
+    one = result(outcome=Outcome.FAILED, code=Code.TOOL_ERROR, ended=Ended.RAISED, error=Error("x", "e" * 100_000))
+    assert len(one.summary()) < 500
+    assert "e" * 100_000 in said(one)
+
+
+def test_an_exit_status_is_told_once() -> None:
+    error = Error("exit_status", "exit status 3")
+    process = Process(1, Containment.KEEPER, exit_code=3)
+    one = result(outcome=Outcome.FAILED, code=Code.EXIT_STATUS, ended=Ended.RETURNED, error=error, process=process)
+    assert (
+        said(one)
+        == "The command failed by its exit status. Exit status: 3. It may have taken effect; check before you repeat it."
+    )
+    assert one.summary() == "write failed; exit status 3; effects unknown; nothing left running."
+
+
+def test_a_status_of_zero_that_means_failure_is_not_called_non_zero() -> None:
+    process = Process(1, Containment.KEEPER, exit_code=0)
+    one = result(
+        outcome=Outcome.FAILED,
+        code=Code.EXIT_STATUS,
+        ended=Ended.RETURNED,
+        error=Error("exit_status", "exit status 0"),
+        process=process,
+    )
+    assert "Exit status: 0." in said(one)
+    assert "non-zero" not in said(one)
+
+
+def test_what_a_hook_put_in_place_of_the_answer_is_not_said_twice() -> None:
+    one = result(
+        outcome=Outcome.FAILED,
+        code=Code.HOOK_ERROR,
+        ended=Ended.RETURNED,
+        error=Error("hook", "secret"),
+        content=(Text("secret"),),
+    )
+    assert said(one).count("secret") == 1
+
+
+def test_effects_of_a_wrapper_are_not_the_tools() -> None:
+    effects = Effects(EffectState.COMPLETED, Evidence.REPORTED, (DONE, AROUND))
+    one = result(outcome=Outcome.ABORTED, code=Code.ABORTED, ended=Ended.RETURNED, effects=effects, stop=STOP)
+    assert "Its change was made: done.txt. Apart from the tool, wrapper:audit changed audit.log." in said(one)
+    assert "changed done.txt; wrapper:audit changed audit.log" in one.summary()
+
+
+def test_effects_of_a_wrapper_of_a_call_that_never_started_are_told() -> None:
+    effects = Effects(EffectState.NONE, Evidence.NOT_STARTED, (AROUND, replace(BEGUN, owner="hook:log")))
+    one = result(outcome=Outcome.DENIED, code=Code.DENIED, started=False, effects=effects)
+    assert said(one) == (
+        "The call was not allowed. It was not started, so it had no effects. "
+        "Apart from the tool, wrapper:audit changed audit.log. Apart from the tool, hook:log may have changed begun.txt."
+    )
+    assert "nothing was changed" not in one.summary()
+    assert (
+        "the call itself changed nothing; wrapper:audit changed audit.log; hook:log may have changed begun.txt" in one.summary()
+    )
+
+
+def test_a_change_that_others_may_have_made_is_not_the_calls() -> None:
+    effects = Effects(EffectState.NONE, Evidence.DECLARED, changes=(SHARED,))
+    assert effects_text(effects) == "The tool is declared to change nothing."
+    assert result(effects=effects).summary() == "write succeeded; declared to change nothing."
+    unknown = effects_text(Effects(EffectState.UNKNOWN, None, (DONE, BEGUN), (MINE, SHARED)))
+    assert unknown == (
+        "It may have taken effect; check before you repeat it. Known to be done: done.txt, /w/mine.txt (created). "
+        "Not known whether done: begun.txt. Changed meanwhile, by this call or by others: /w/shared.txt (modified)."
+    )
+
+
+def test_a_file_that_a_record_names_is_named_once() -> None:
+    effects = Effects(EffectState.COMPLETED, Evidence.REPORTED, (replace(DONE, target=MINE.path),), (MINE,))
+    assert effects_text(effects) == "Its change was made: /w/mine.txt."
+
+
+def test_many_names_are_counted() -> None:
+    effects = Effects(EffectState.COMPLETED, Evidence.REPORTED, tuple(replace(DONE, target=f"f{n}") for n in range(8)))
+    assert effects_text(effects) == "Its change was made: f0, f1, f2, f3, f4 and 3 more."
+
+
+def test_a_replayed_result_says_so() -> None:
+    one = result(replayed=True, about_run_id="run-0", content=(Text("hello"),))
+    assert said(one) == "hello This is the recorded result of the earlier call run-0; nothing was run again."
+    assert one.summary().startswith("write succeeded (recorded result of run-0); ")
+
+
+def test_notes_are_told_and_lost_hooks_are_not_the_models_business() -> None:
+    one = result(notes=(Note(NoteKind.JOURNAL_ERROR, "disk full"), Note(NoteKind.HOOKS_LOST, "post hooks")))
+    assert said(one) == "disk full."
+
+
+@given(one=results())
+def test_any_result_has_a_line_for_people_and_a_text_for_models(one: ToolResult) -> None:
+    assert one.summary()
+    assert "\n" not in one.summary().replace("\x0b", "")
+    status = one.content_for_model()[len(one.content) :]
+    assert len(status) <= 1
+    assert one.content_for_model()[: len(one.content)] == one.content
+
+
+# The bound.
+
+
+def counted(content: Any) -> int:
+    return len(plain_text([part for part in content if isinstance(part, Text | Json)]))
+
+
+@given(one=results(), limit=st.integers(0, 400))
+def test_the_bound_holds_and_the_status_is_never_cut(one: ToolResult, limit: int) -> None:
+    one = replace(one, error=None, content=(*one.content, Text("x" * 120), Json(["y" * 90])))
+    status = one.content_for_model()[len(one.content) :]
+    bounded = one.content_for_model(limit)
+    assert counted(bounded) <= max(limit, counted(status))
+    assert bounded[len(bounded) - len(status) :] == status
+    assert [part for part in bounded if isinstance(part, Image)] == [part for part in one.content if isinstance(part, Image)]
+
+
+@given(one=results())
+def test_a_bound_with_room_for_all_changes_nothing(one: ToolResult) -> None:
+    full = one.content_for_model()
+    assert one.content_for_model(counted(full)) == full
+    assert one.content_for_model(10**6) == full
+
+
+@given(text=st.text(min_size=1, max_size=3000), limit=st.integers(0, 3000))
+def test_a_cut_text_fits_and_says_exactly_what_is_left_out(text: str, limit: int) -> None:
+    shown = cut(text, limit)
+    assert len(shown) <= limit
+    if shown not in ("", text):
+        match = re.search(r"\n\[\.\.\. (\d+) characters left out \.\.\.\]\n", shown)
+        assert match
+        assert len(shown) - len(match.group()) + int(match.group(1)) == len(text)
+        assert text.startswith(shown[: match.start()])
+        assert text.endswith(shown[match.end() :])
+
+
+def test_a_short_error_output_survives_a_long_output() -> None:
+    one = result(content=(Text("o" * 10_000), Text("[stderr]\nboom")))
+    first, second = one.content_for_model(500)
+    assert second == Text("[stderr]\nboom")
+    assert isinstance(first, Text)
+    assert first.text.startswith("o" * 100)
+    assert first.text.endswith("o" * 100)
+    assert 480 <= counted((first, second)) <= 500
+
+
+def test_a_long_error_is_cut_like_content_and_what_is_true_of_the_call_is_not() -> None:
+    one = result(outcome=Outcome.FAILED, code=Code.TOOL_ERROR, ended=Ended.RAISED, error=Error("x", "a" * 5000 + "z" * 5000))
+    (status,) = one.content_for_model(300)
+    assert isinstance(status, Text)
+    assert len(status.text) <= 300
+    assert status.text.startswith("The call failed: aaa")
+    assert "zzz. It may have taken effect; check before you repeat it." in status.text
+    assert "characters left out" in status.text
