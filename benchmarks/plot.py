@@ -38,6 +38,7 @@ def draw(panels: Mapping[str, Sequence[Series]], folder: Path) -> Path | None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
     mpl.rcParams["svg.hashsalt"] = "toolrunner"  # the same figures give the same file
+    mpl.rcParams["svg.fonttype"] = "none"  # text that can be read, searched and compared
     rows = -(-len(panels) // COLUMNS)
     figure = Figure(figsize=(PANEL[0] * COLUMNS, PANEL[1] * rows), layout="constrained")
     axes = figure.subplots(rows, COLUMNS, squeeze=False).flat
