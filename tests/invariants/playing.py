@@ -7,6 +7,7 @@ from typing import Any, final
 
 import anyio
 import trio
+from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, current_token
 from invariants.checking import check
 from invariants.world import KINDS, World, kind
@@ -55,6 +56,7 @@ class Play:
     said_no: set[str] = field(default_factory=set)
     """Calls that were denied, by an answer that was taken."""
     results: Any = None
+    tasks: TaskGroup | None = None
 
     async def act(self, action: str, value: Any) -> None:
         self.note_questions()
@@ -84,6 +86,10 @@ class Play:
 
     async def _pass_time(self, seconds: float) -> None:
         pass_time(seconds)
+
+    async def _close(self, limit: float | None) -> None:
+        if self.tasks is not None:
+            self.tasks.start_soon(self.world.runner.aclose, limit)
 
     async def _steps(self, number: int) -> None:
         for _ in range(number):
@@ -149,6 +155,7 @@ async def _played(this: Play) -> None:
             this.results = await batch.results()
 
     async with anyio.create_task_group() as tasks:
+        this.tasks = tasks
         tasks.start_soon(host)
         for action, value in plan.actions:
             await this.act(action, value)

@@ -31,6 +31,7 @@ ACTIONS = st.one_of(
     st.tuples(st.sampled_from(["answer", "answer again"]), st.sampled_from(["allow", "deny", "stop"])),
     st.tuples(st.just("cancel host"), st.none()),
     st.tuples(st.just("pass time"), st.sampled_from([0.5, 1.0, 2.0, 40.0])),
+    st.tuples(st.just("close"), st.sampled_from([None, 0.5])),
     st.tuples(st.just("steps"), st.integers(1, 12)),
 )
 

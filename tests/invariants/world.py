@@ -3,7 +3,7 @@
 The truth is kept by the bodies themselves (`Entry`) and by the fake processes; nothing in it comes from the runner.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, cast, final
@@ -50,6 +50,7 @@ class World:
         """Whether a hook or wrapper puts other values in the place of the bodies'."""
         self.probe_may_fail = False
         """Whether a hook or wrapper is in the way of every call, the next one too."""
+        self.max_parallel: int = settings.get("max_parallel", 10)
         self.is_one_batch = False
         """Whether all its calls belong to one batch, so that they are committed in the model's order."""
         self.then: dict[str, Truth] = {}
@@ -104,8 +105,24 @@ class World:
             self.then[record.run_id] = replace(truth, entries=entries)
         if isinstance(record, CallSettled) and self.truth(record.run_id).running and not record.result.still_running:
             self.early.append(f"{record.result.name} was published while its body, or a child's, was running and not listed")
+        self.early += self._wrongly_together()
         if isinstance(record, CallEnded) and self.truth(record.run_id).running:
             self.early.append(f"call/ended of {record.run_id} came while its body, or a child's, was running")
+
+    def _wrongly_together(self) -> Iterator[str]:
+        """Whatever runs at this moment must hold what it needs, and be allowed to run beside the rest."""
+        running = [entry for one in self.tools.values() for entry in one.entries if entry.running]
+        parts = self.runner._services
+        if parts is not None and len(running) > parts.leases.held:
+            yield f"{len(running)} bodies run, and {parts.leases.held} hold what they need (9)"
+        top = {one.run_id for one in self.accepted if one.parent_run_id is None}
+        beside = [entry for entry in running if entry.run_id in top]
+        if not self.is_one_batch:
+            return
+        if len(beside) > self.max_parallel:
+            yield f"{len(beside)} calls of the batch run at once; at most {self.max_parallel} may"
+        if len(beside) > 1 and not all(self.tools[entry.tool].tool.is_parallel({}) for entry in beside):
+            yield f"{[entry.tool for entry in beside]} run at once, and one of them wants to be alone"
 
     def forget(self) -> None:
         """Begin a new round with the same runner."""
