@@ -161,8 +161,8 @@ def test_a_bound_method_is_a_tool() -> None:
 
 
 def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ToolDefinitionError, match=r"has no option 'isolation'; there are: .*timeout"):
-        tool(isolation="process")(read)  # type: ignore[call-overload]
+    with pytest.raises(ToolDefinitionError, match=r"has no option 'sandboxed'; there are: .*timeout"):
+        tool(sandboxed=True)(read)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("option", ["read_only", "destructive", "idempotent", "open_world"])

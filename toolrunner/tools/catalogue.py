@@ -11,6 +11,7 @@ from typing import final
 from uuid import uuid4
 
 from toolrunner.errors import ConfigError, DuplicateTool
+from toolrunner.tools.isolation import check_name
 from toolrunner.tools.toolset import AnyTool
 
 LONGEST_NAME = 64
@@ -73,6 +74,7 @@ class Catalogue:
         return next(iter(get_close_matches(name[:LONGEST_NAME], self._registrations, n=1)), None)
 
     def _put(self, tool: AnyTool) -> Callable[[], bool]:
+        check_name(tool)
         registration = self._registrations[tool.name] = Registration(tool, uuid4().hex)
 
         def unregister() -> bool:

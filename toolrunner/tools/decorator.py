@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from toolrunner.errors import ToolDefinitionError
+from toolrunner.facts import Isolation
 from toolrunner.tools.bodies import BodyKind, body_kind, function_name
 from toolrunner.tools.command import Command
 from toolrunner.tools.docstring import Docstring, read_docstring
+from toolrunner.tools.isolation import check_form, isolation
 from toolrunner.tools.options import ToolOptions, annotations, known_options, retry_policy, watched
 from toolrunner.tools.problems import ToolDefinitionWarning
 from toolrunner.tools.schema import Signature, read_command_signature, read_signature
@@ -28,7 +30,8 @@ def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
     """Make a tool of a function, as `@tool` or `@tool(read_only=True, ...)`. Options: see `ToolOptions`.
 
     Name, description and parameters schema come from the function's name, docstring and type hints. A parameter annotated with
-    `ToolContext` gets the context. A coroutine function runs in a task, any other in a thread.
+    `ToolContext` gets the context. A coroutine function runs in a task, any other in a thread; with `isolation="process"` both run
+    in a process of their own.
 
     Raises:
         ToolDefinitionError: naming the parameter or option that cannot be worked with.
@@ -59,10 +62,12 @@ def command_tool(fn: Callable[..., Command] | None = None, /, **options: Unpack[
 def _function_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any]:
     name, kind, doc = _read(fn, options)
     made = _made(name, kind, fn, options, doc, read_signature(name, fn, doc.parameters))
-    if kind is BodyKind.SYNC and made.timeout is not None:
+    if made.isolation is Isolation.PROCESS:
+        check_form(name, fn)
+    elif kind is BodyKind.SYNC and made.timeout is not None:
         warnings.warn(
             f"tool {name!r}: a thread cannot be stopped, so after its timeout of {made.timeout:g} s the call still waits until "
-            "the function returns; check ctx.signal in it, or make it `async def`",
+            'the function returns; check ctx.signal in it, make it `async def`, or use isolation="process"',
             ToolDefinitionWarning,
             stacklevel=3,  # the line with the decorator, in both of its forms
         )
@@ -73,6 +78,8 @@ def _command_tool(fn: Callable[..., Any], options: ToolOptions) -> Tool[..., Any
     name, kind, doc = _read(fn, options)
     if kind is BodyKind.ASYNC:
         raise ToolDefinitionError(name, "is a command tool; its function only says what to start, so declare it with `def`")
+    if isolation(name, options.get("isolation", Isolation.NONE)) is not Isolation.NONE:
+        raise ToolDefinitionError(name, "is a command tool, which runs as a process already; leave isolation out")
     return _made(name, BodyKind.COMMAND, fn, options, doc, read_command_signature(name, fn, doc.parameters))
 
 
@@ -105,4 +112,5 @@ def _made(
         retry=retry_policy(name, options.get("retry")),
         dedupe_by_arguments=options.get("dedupe_by_arguments", False),
         watch=watched(name, options.get("watch", ())),
+        isolation=isolation(name, options.get("isolation", Isolation.NONE)),
     )

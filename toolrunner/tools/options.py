@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal, TypedDict, final
 
 from toolrunner.errors import ToolDefinitionError
-from toolrunner.facts import Annotations
+from toolrunner.facts import Annotations, Isolation
 
 ParallelSafe = bool | Callable[[Mapping[str, Any]], object]
 """Whether a call may overlap others: always or never, or told from its arguments. Only an exact True means yes."""
@@ -85,6 +85,9 @@ class ToolOptions(TypedDict, total=False):
     retry: a `RetryPolicy`, or just the number of attempts.
     dedupe_by_arguments: an equal call of the session is answered from the first one: always, or for so many seconds.
     watch: folders to scan for changes, before and after.
+    isolation: "process" runs the body in a supervised Python process of its own, one per call, which can be killed. For module-level
+        functions; arguments and value travel as JSON. `ctx.deps`, context variables and what of `call.meta` is no JSON stay behind.
+        The time limit counts from the start of that process, and its kill comes `kill_after` seconds after the request to end.
     """
 
     name: str | None
@@ -101,6 +104,7 @@ class ToolOptions(TypedDict, total=False):
     retry: RetryPolicy | int | None
     dedupe_by_arguments: bool | float
     watch: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+    isolation: Isolation | Literal["none", "process"]
 
 
 NAMES = frozenset(ToolOptions.__annotations__)

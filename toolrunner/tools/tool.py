@@ -13,7 +13,7 @@ from tokenize import TokenError
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
 from toolrunner.errors import ToolDefinitionError
-from toolrunner.facts import Annotations
+from toolrunner.facts import Annotations, Isolation
 from toolrunner.tools.bodies import BodyKind
 from toolrunner.tools.command import Command
 from toolrunner.tools.options import ParallelSafe, Resource, Resources, RetryPolicy, resource_modes, seconds, whole
@@ -55,6 +55,7 @@ class Tool(Generic[P, R_co]):
     retry: RetryPolicy | None = None
     dedupe_by_arguments: bool | float = False
     watch: tuple[str, ...] = ()
+    isolation: Isolation = Isolation.NONE
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
