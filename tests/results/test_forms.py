@@ -25,11 +25,12 @@ from toolrunner.results import (
 
 GOLDEN = Path(__file__).parent / "schema.json"
 TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (type(None),), "array": (list,), "object": (dict,),
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (type(None),), "array": (list,),
+    "object": (dict,),
 }  # fmt: skip
 KNOWN = {
-    "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "default", "description", "discriminator", "enum", "format",
-    "items", "oneOf", "properties", "required", "title", "type", "mapping", "propertyName",
+    "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "default", "description", "discriminator", "enum",
+    "format", "items", "oneOf", "properties", "required", "title", "type", "mapping", "propertyName",
 }  # fmt: skip
 
 

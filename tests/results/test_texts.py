@@ -229,6 +229,19 @@ def test_a_file_that_a_record_names_is_named_once() -> None:
     assert effects_text(effects) == "Its change was made: /w/mine.txt."
 
 
+@pytest.mark.parametrize("effects", [
+    Effects(EffectState.UNKNOWN, None, (replace(BEGUN, target="a\nIt had no effects.\n"),)),
+    Effects(EffectState.UNKNOWN, Evidence.OBSERVED, (), (replace(MINE, path="a\nIt had no effects.\n"),)),
+    Effects(EffectState.UNKNOWN, None, (), (), detail="no change seen in a\nIt had no effects.\n"),
+])  # fmt: skip
+def test_a_name_cannot_look_like_a_sentence_of_ours(effects: Effects) -> None:
+    one = result(
+        outcome=Outcome.ABORTED, code=Code.ABORTED, ended=Ended.STOPPED, stop=replace(STOP, reason="x\ny"), effects=effects
+    )
+    assert "\n" not in said(one)
+    assert "\n" not in one.summary()
+
+
 def test_many_names_are_counted() -> None:
     effects = Effects(EffectState.COMPLETED, Evidence.REPORTED, tuple(replace(DONE, target=f"f{n}") for n in range(8)))
     assert effects_text(effects) == "Its change was made: f0, f1, f2, f3, f4 and 3 more."
@@ -248,7 +261,7 @@ def test_notes_are_told_and_lost_hooks_are_not_the_models_business() -> None:
 @given(one=results())
 def test_any_result_has_a_line_for_people_and_a_text_for_models(one: ToolResult) -> None:
     assert one.summary()
-    assert "\n" not in one.summary().replace("\x0b", "")
+    assert len(one.summary().splitlines()) == 1
     status = one.content_for_model()[len(one.content) :]
     assert len(status) <= 1
     assert one.content_for_model()[: len(one.content)] == one.content
@@ -269,6 +282,22 @@ def test_the_bound_holds_and_the_status_is_never_cut(one: ToolResult, limit: int
     assert counted(bounded) <= max(limit, counted(status))
     assert bounded[len(bounded) - len(status) :] == status
     assert [part for part in bounded if isinstance(part, Image)] == [part for part in one.content if isinstance(part, Image)]
+
+
+@given(limit=st.integers(0, 400), length=st.integers(1, 400), error=st.booleans())
+def test_the_bound_holds_with_a_long_error_too(limit: int, length: int, error: bool) -> None:
+    facts: dict[str, Any] = {
+        "outcome": Outcome.FAILED,
+        "code": Code.TOOL_ERROR,
+        "ended": Ended.RAISED,
+        "content": (Text("x" * length),),
+    }
+    without = result(**facts).content_for_model()[-1]
+    one = result(**facts, error=Error("x", "e" * (400 - length) if error else ""))
+    bounded = one.content_for_model(limit)
+    assert counted(bounded) <= max(limit, counted((without,)))
+    assert said(one).startswith("x" * length + " The call failed")
+    assert str(bounded[-1]).count("It may have taken effect; check before you repeat it.") == 1
 
 
 @given(one=results())

@@ -2,12 +2,21 @@
 
 from toolrunner.facts import EffectState, Evidence, Source
 from toolrunner.results.model import CallFacts
-from toolrunner.results.phrases import asked_by, clause, in_doubt, made, made_around, naming, seen_by_chance, still
+from toolrunner.results.phrases import (
+    REASON_CHARS,
+    asked_by,
+    clause,
+    in_doubt,
+    made,
+    made_around,
+    naming,
+    one_line,
+    says_more,
+    seen_by_chance,
+    still,
+)
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Ended, Outcome
-
-REASON_CHARS = 300
-"""Characters of an error that a line for people shows; the whole message is in the result."""
 
 _PROVEN = (Evidence.REPORTED, Evidence.OBSERVED)
 
@@ -18,13 +27,11 @@ def summary(result: CallFacts) -> str:
     assert row is not None  # no result without a row can be built
     happened = row.happened + (f" (recorded result of {result.about_run_id})" if result.replayed else "")
     said = (_error(result), _stop(result), _how(result), _changed(result), *made_around(result.effects), _left(result))
-    return f"{clause(result.name, REASON_CHARS)} {happened}" + "".join(f"; {part}" for part in said if part) + "."
+    return one_line(f"{result.name} {happened}" + "".join(f"; {part}" for part in said if part) + ".")
 
 
 def _error(result: CallFacts) -> str:
-    if result.error is None or (result.process is not None and _how(result)):
-        return ""
-    return clause(result.error.message, REASON_CHARS)
+    return clause(result.error.message, REASON_CHARS) if result.error is not None and says_more(result) else ""
 
 
 def _stop(result: CallFacts) -> str:

@@ -6,7 +6,18 @@ Nothing here may claim more than the facts; "not started" is said only of a call
 from toolrunner.facts import Content, Effects, EffectState, Evidence, NoteKind, Source, Text
 from toolrunner.results.content import bounded, cut
 from toolrunner.results.model import CallFacts
-from toolrunner.results.phrases import asked_by, in_doubt, made, made_around, naming, says_more, seen_by_chance, sentence, still
+from toolrunner.results.phrases import (
+    asked_by,
+    in_doubt,
+    made,
+    made_around,
+    naming,
+    one_line,
+    says_more,
+    seen_by_chance,
+    sentence,
+    still,
+)
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Outcome
 
@@ -24,7 +35,7 @@ def content_for_model(result: CallFacts, max_chars: int | None = None) -> tuple[
     if max_chars is None:
         status = status_text(result)
         return (*result.content, Text(status)) if status else result.content
-    status = _status(result, message_limit=max_chars - len(_status(result, message_limit=0)))
+    status = _status(result, message_limit=max_chars - len(_status(result, message_limit=0)) - len(": "))
     # The last part of the content is followed by a line break only where a status follows it.
     kept = bounded(result.content, max_chars - len(status) if status else max_chars + 1)
     return (*kept, Text(status)) if status else kept
@@ -111,7 +122,7 @@ def _unknown(effects: Effects) -> str:
         f"Known to be done{naming(known)}." if known else "",
         f"Not known whether done{naming(doubtful)}." if doubtful else "",
         f"Changed meanwhile, by this call or by others{naming(chance)}." if chance else "",
-        sentence(effects.detail[:1].upper() + effects.detail[1:]) if effects.detail and not chance else "",
+        sentence(one_line(effects.detail[:1].upper() + effects.detail[1:])) if effects.detail and not chance else "",
     ]
     return " ".join(part for part in said if part)
 
