@@ -46,7 +46,7 @@ async def use(ctx: ToolContext[int]) -> None:
 
 
 tool(timeout="3")  # type: ignore[call-overload]
-tool(isolation="process")  # type: ignore[call-overload]
+tool(sandboxed=True)  # type: ignore[call-overload]
 
 
 @command_tool  # type: ignore[arg-type]

@@ -30,8 +30,8 @@ def tool(fn: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
     """Make a tool of a function, as `@tool` or `@tool(read_only=True, ...)`. Options: see `ToolOptions`.
 
     Name, description and parameters schema come from the function's name, docstring and type hints. A parameter annotated with
-    `ToolContext` gets the context. A coroutine function runs in a task, any other in a thread; with `isolation="process"` both run
-    in a process of their own.
+    `ToolContext` gets the context. A coroutine function runs in a task, any other in a thread;
+    `isolation="process"` gives either a process of its own.
 
     Raises:
         ToolDefinitionError: naming the parameter or option that cannot be worked with.

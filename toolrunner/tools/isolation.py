@@ -20,7 +20,8 @@ def isolation(tool: str, value: Isolation | str) -> Isolation:
     try:
         return Isolation(value)
     except ValueError:
-        raise ToolDefinitionError(tool, f"isolation is {value!r}; expected {' or '.join(map(repr, map(str, Isolation)))}") from None
+        expected = " or ".join(repr(str(one)) for one in Isolation)
+        raise ToolDefinitionError(tool, f"isolation is {value!r}; expected {expected}") from None
 
 
 def check_form(tool: str, fn: Callable[..., object]) -> None:

@@ -85,9 +85,9 @@ class ToolOptions(TypedDict, total=False):
     retry: a `RetryPolicy`, or just the number of attempts.
     dedupe_by_arguments: an equal call of the session is answered from the first one: always, or for so many seconds.
     watch: folders to scan for changes, before and after.
-    isolation: "process" runs the body in a supervised Python process of its own, one per call, which can be killed. For module-level
-        functions; arguments and value travel as JSON. `ctx.deps`, context variables and what of `call.meta` is no JSON stay behind.
-        The time limit counts from the start of that process, and its kill comes `kill_after` seconds after the request to end.
+    isolation: "process" runs the body in a supervised Python process of its own, one per call, which can be killed. For
+        module-level functions; arguments and value travel as JSON; `ctx.deps`, context variables and what of `call.meta` is no
+        JSON stay behind. `timeout` counts from the start of that process; `kill_after` after the request to end it is killed.
     """
 
     name: str | None
