@@ -257,8 +257,10 @@ def test_a_report_file_holds_the_result_whole_or_not_at_all(tmp_path: Path) -> N
     target.write_text("old")
     link = tmp_path / "link"
     link.symlink_to(target)
-    done = toolrun("run", "--report", "link", *SH, "cat report.json", cwd=tmp_path)
-    assert done.out == b"old"
+    with target.open() as before:
+        done = toolrun("run", "--report", "link", *SH, "cat report.json", cwd=tmp_path)
+        assert done.out == b"old"
+        assert before.read() == "old"  # whoever had it open keeps the old one: it was replaced, not written over
     assert problems(json.loads(target.read_text()), schema()) == []
     assert link.is_symlink()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "report.json"]

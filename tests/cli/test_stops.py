@@ -184,6 +184,16 @@ def test_a_reader_that_neither_reads_nor_leaves_cannot_keep_us(insist: bool, mar
     assert survivors_now(marker) == []
 
 
+def test_a_result_that_nobody_reads_cannot_keep_us_once_somebody_insists() -> None:
+    with running("run", "--json", *SH, "head -c 900000 /dev/zero | tr '\\0' x") as program:
+        program.read_until(b"{")  # its line has begun and is longer than a pipe: all is over but this
+        assert program.process.poll() is None
+        program.send(signal.SIGTERM)
+        assert program.process.wait(BOUND) == 74
+        assert program.process.stderr is not None
+        assert b"the result cannot be written to standard output: nobody reads it" in program.process.stderr.read()
+
+
 @pytest.mark.case("P41")
 def test_the_command_is_never_in_our_process_group() -> None:
     with running("run", *SH, "ps -o pgid= -p $$; ps -o pgid= -p $PPID; sleep 613") as program:
