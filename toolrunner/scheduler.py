@@ -14,6 +14,7 @@ import anyio
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import AbortMode, AbortReason, Source, Stop, StopPhase
+from toolrunner.pipeline.bodies import interrupt_in
 from toolrunner.pipeline.course import accept, close_truthfully, settle, until_over
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.finish import publish
@@ -152,11 +153,11 @@ class BatchRun:
     def _fail(self, error: BaseException) -> None:
         if self.failure is None:
             self.failure = error
-        fatal = isinstance(error, KeyboardInterrupt | SystemExit)
+        fatal = interrupt_in(error)
         if isinstance(error, anyio.get_cancelled_exc_class()):
             self._torn_down()
-        elif fatal:
-            self.abort(AbortReason(Source.HOST, type(error).__name__))
+        elif fatal is not None:
+            self.abort(AbortReason(Source.HOST, type(fatal).__name__))
         else:
             _logger.error("a batch broke off", exc_info=error)
             self.abort(AbortReason(Source.HOST, "toolrunner failed"), AbortMode.DRAIN)

@@ -153,8 +153,15 @@ def raised(state: ActiveCall, error: BaseException, *, saw_abort: bool) -> BodyE
     reason = state.body_signal.reason
     if reason is not None and is_stop(error, reason):
         return BodyEnd(Ended.STOPPED, saw_abort=True)
-    fatal = error if is_a(error, KeyboardInterrupt, SystemExit) else None
+    fatal = error if interrupt_in(error) is not None else None
     return BodyEnd(Ended.RAISED, error=error_fact(error), code=Code.TOOL_ERROR, saw_abort=saw_abort, fatal=fatal)
+
+
+def interrupt_in(error: BaseException) -> BaseException | None:
+    """The KeyboardInterrupt or SystemExit that an exception is, or that a task group of the body wrapped; None for any other."""
+    if is_a(error, KeyboardInterrupt, SystemExit):
+        return error
+    return next((found for inner in members(error) if (found := interrupt_in(inner)) is not None), None)
 
 
 def is_stop(error: BaseException, reason: AbortReason) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, final
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from toolrunner.abort import AbortController, AbortSignal
@@ -45,7 +46,9 @@ async def _kept(fn: Callable[[], Awaitable[T]]) -> T | _Raised:
     """A body's KeyboardInterrupt or SystemExit, as a value: raised through the portal it would end the loop and the runner."""
     try:
         return await fn()
-    except (KeyboardInterrupt, SystemExit) as error:
+    except (Exception, anyio.get_cancelled_exc_class()):
+        raise
+    except BaseException as error:  # noqa: BLE001 - also a group that holds one
         return _Raised(error)
 
 
