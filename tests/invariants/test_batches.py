@@ -1,12 +1,13 @@
 """Batches of parallel and exclusive calls, aborted before each step, by the caller or by the host."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 from invariants.sweeping import SEEDS, host_sweep, sweep
 from invariants.world import KINDS, World, calls
 
-from toolrunner import Decision
+from toolrunner import AbortSignal, BatchResult, Decision
 from toolrunner.testing import ScriptedApprover
 
 pytestmark = pytest.mark.anyio
@@ -21,28 +22,29 @@ MIXES = {
     "one lock": ("has one lock", "has one lock", "reads"),
     "unknown": ("reads", "nobody", "writes"),
 }
-EVERY = dict.fromkeys(name for names in MIXES.values() for name in names if name in KINDS)
 
 
-def world_of(**settings: Any) -> World:
-    world = World([KINDS[name].made(name.replace(" ", "_").replace(",", "")) for name in EVERY], **settings)
+def world_of(mix: str, **settings: Any) -> World:
+    kinds = dict.fromkeys(name for name in MIXES[mix] if name in KINDS)
+    world = World([KINDS[name].made(name.replace(" ", "_")) for name in kinds], **settings)
     world.is_one_batch = True
     return world
 
 
 def batch(mix: str) -> list[str]:
-    return [name.replace(" ", "_").replace(",", "") for name in MIXES[mix]]
+    return [name.replace(" ", "_") for name in MIXES[mix]]
 
 
 @pytest.mark.parametrize("mode", ["immediate", "drain"])
 @pytest.mark.parametrize("mix", MIXES)
 async def test_a_batch_aborted_anywhere(mix: str, mode: str) -> None:
-    async with world_of(max_parallel=2) as world:
+    async with world_of(mix, max_parallel=2) as world:
+
+        async def scenario(signal: AbortSignal) -> BatchResult:
+            return await world.runner.run_batch(calls(*batch(mix)), signal=signal)
+
         for seed in range(SEEDS):
-            rounds = await sweep(
-                world, lambda signal: world.runner.run_batch(calls(*batch(mix)), signal=signal), mode=mode, seed=seed
-            )
-            assert rounds > 3
+            assert await sweep(world, scenario, mode=mode, seed=seed) > 3
 
 
 @pytest.mark.parametrize("mix", ["reads, writes, reads", "one is stubborn", "threads"])
@@ -59,7 +61,7 @@ async def test_a_batch_that_is_asked_about_aborted_anywhere(mix: str, answers: l
         one = ScriptedApprover()
 
     approver = Approver()
-    async with world_of(ask=True, approver=approver) as world:
+    async with world_of(mix, ask=True, approver=approver) as world:
 
         async def scenario(signal: object) -> object:
             approver.one = ScriptedApprover(answers)
@@ -71,14 +73,14 @@ async def test_a_batch_that_is_asked_about_aborted_anywhere(mix: str, answers: l
 
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("how", ["settle", "detach"])
-@pytest.mark.parametrize("mix", MIXES)
-async def test_a_batch_whose_host_is_cancelled_anywhere(mix: str, how: str, native: bool) -> None:
-    async with world_of(on_host_cancel=how) as world:
-        assert await host_sweep(world, lambda: world.runner.run_batch(calls(*batch(mix))), native=native) > 3
+async def test_a_batch_whose_host_is_cancelled_anywhere(how: str, native: bool) -> None:
+    for mix in MIXES:
+        async with world_of(mix, on_host_cancel=how) as world:
+            assert await host_sweep(world, partial(world.runner.run_batch, calls(*batch(mix))), native=native) > 3
 
 
 @pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_call_whose_host_is_cancelled_anywhere(kind: str, native: bool) -> None:
-    async with World([KINDS[kind].made("t")]) as world:
-        assert await host_sweep(world, lambda: world.runner.run("t"), native=native) > 3
+async def test_a_call_whose_host_is_cancelled_anywhere(native: bool) -> None:
+    for kind in KINDS.values():
+        async with World([kind.made("t")]) as world:
+            assert await host_sweep(world, partial(world.runner.run, "t"), native=native) > 3

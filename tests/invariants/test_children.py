@@ -16,7 +16,16 @@ def parent(name: str, *children: str, **script: object) -> ScriptedTool:
     return ScriptedTool(name, Script(children=[(child, {}) for child in children], **script), **options)  # type: ignore[arg-type]
 
 
-def family() -> list[ScriptedTool]:
+def family(name: str) -> list[ScriptedTool]:
+    """This call's tool, and those of its children and theirs."""
+    tools = {one.name: one for one in everybody()}
+    found = [name]
+    for one in found:
+        found += [child for child, _ in tools[one].script.children if child not in found]
+    return [tools[one] for one in found]
+
+
+def everybody() -> list[ScriptedTool]:
     return [
         ScriptedTool("reads", Script(), read_only=True),
         ScriptedTool("writes", Script(changes=["a"])),
@@ -40,19 +49,19 @@ def family() -> list[ScriptedTool]:
     ]
 
 
-PARENTS = [one.name for one in family() if one.script.children]
+PARENTS = [one.name for one in everybody() if one.script.children]
 
 
 @pytest.mark.parametrize("name", PARENTS)
 async def test_a_call_with_children_aborted_anywhere(name: str) -> None:
-    async with World(family()) as world:
+    async with World(family(name)) as world:
         for seed in range(SEEDS):
             assert await sweep(world, lambda signal: world.runner.run(name, signal=signal), seed=seed) > 3
         assert await sweep(world, lambda signal: world.runner.run(name, signal=signal), mode="drain") > 3
 
 
 async def test_a_batch_of_parents_aborted_anywhere() -> None:
-    async with World(family(), max_parallel=2) as world:
+    async with World(everybody(), max_parallel=2) as world:
         names = ("reads_only_it_says", "with_its_own_lock", "two")
         for seed in range(SEEDS):
             assert await sweep(world, lambda signal: world.runner.run_batch(calls(*names), signal=signal), seed=seed) > 3
@@ -61,5 +70,5 @@ async def test_a_batch_of_parents_aborted_anywhere() -> None:
 @pytest.mark.parametrize("native", [False, True])
 async def test_parents_whose_host_is_cancelled_anywhere(native: bool) -> None:
     for name in PARENTS:
-        async with World(family()) as world:
+        async with World(family(name)) as world:
             assert await host_sweep(world, partial(world.runner.run, name), native=native) > 3

@@ -22,8 +22,8 @@ NAMES = {
 }
 
 
-def world_of() -> World:
-    tools = [KINDS[name].made(name.replace(" ", "_")) for name in KINDS if "," not in name]
+def world_of(what: str) -> World:
+    tools = [KINDS[name].made(name.replace(" ", "_")) for name in KINDS if name.replace(" ", "_") in NAMES[what]]
     return World(tools, command=FakeCommand(exit_code=None, ignores_term=True), kill_after=0.01)
 
 
@@ -43,7 +43,7 @@ async def test_the_host_is_cancelled_anywhere_between_opening_and_having_closed(
     worlds: list[World] = []
 
     async def scenario() -> None:
-        worlds.append(world_of())
+        worlds.append(world_of(what))
         async with worlds[-1] as world:
             await checkpoint()
             batch = world.runner.start_batch(calls(*NAMES[what]))
@@ -62,7 +62,7 @@ async def test_the_host_is_cancelled_anywhere_between_opening_and_having_closed(
 @pytest.mark.parametrize("what", NAMES)
 async def test_a_runner_closed_over_a_running_batch_that_is_aborted_anywhere(what: str) -> None:
     async def scenario(signal: AbortSignal) -> Any:
-        async with world_of() as world:
+        async with world_of(what) as world:
             batch = world.runner.start_batch(calls(*NAMES[what]), signal=signal)
             for _ in range(3):
                 await checkpoint()

@@ -15,7 +15,7 @@ from invariants.playing import AROUND, GATED, Schedule, play
 
 pytestmark = pytest.mark.anyio
 
-EXAMPLES = int(os.environ.get("SCHEDULES", "150"))
+EXAMPLES = int(os.environ.get("SCHEDULES", "100"))
 
 
 @pytest.fixture(params=["asyncio", "trio"])
