@@ -4,7 +4,6 @@ Each function is one row; each wait is followed by the check of the caller's sig
 `state.refusal`; a denial or an error that came first stays what it is. Nothing here starts a body.
 """
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +22,7 @@ from toolrunner.policy import Decision
 from toolrunner.records import CallDecided, CallRecorded
 from toolrunner.results import Code, Error, ErrorKind, Outcome
 from toolrunner.tools import BodyKind, InvalidArguments
+from toolrunner.tools.arguments import shortened
 
 MAX_MODIFICATIONS = 3
 """How often an approver may allow other arguments than those it was asked about; more would be a conversation."""
@@ -98,11 +98,9 @@ def look_up(state: ActiveCall, services: Services) -> None:
     registration = services.catalogue.find(state.name)
     state.registration = registration
     if registration is None:
-        known = difflib.get_close_matches(state.name, [one.tool.name for one in services.catalogue], n=1)
-        hint = f"; did you mean {known[0]!r}?" if known else ""
-        state.refuse(
-            Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(ErrorKind.UNKNOWN_TOOL, f"there is no tool named {state.name!r}{hint}")
-        )
+        known = services.catalogue.nearest(state.name)
+        text = f"there is no tool named {shortened(state.name)}{f'; did you mean {known!r}?' if known else ''}"
+        state.refuse(Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(ErrorKind.UNKNOWN_TOOL, text))
         return
     if state.call.timeout is not None and not is_duration(state.call.timeout):
         _refuse_arguments(state, f"timeout is {state.call.timeout!r}; expected a finite number of seconds above 0")

@@ -8,6 +8,7 @@ from typing import Any, final
 
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
+from toolrunner.errors import ConfigError
 from toolrunner.facts import AbortReason, Source
 from toolrunner.pipeline.course import accept
 from toolrunner.pipeline.finish import publish
@@ -37,6 +38,7 @@ class Submission:
 
     async def single(self, call: ToolCall, signal: AbortSignal | None, observer: Observer | None) -> ToolResult:
         """One call, in a task of its own, waited for as the host."""
+        _require_call(call)
         own = AbortController()
 
         def stop(reason: AbortReason) -> bool:
@@ -75,6 +77,8 @@ class Submission:
         self, calls: Sequence[ToolCall], signal: AbortSignal | None, deps: Any, deadline: float | None, observer: Observer | None
     ) -> Batch:
         """Calls in order, started and not waited for."""
+        for call in calls:
+            _require_call(call)
         events = EventBuffer()
 
         def observe(record: Record) -> None:
@@ -113,6 +117,12 @@ class Submission:
     def _let_go(self, state: ActiveCall) -> None:
         self._shelf.settled(state)
         self._hub.detach(state.run_id)
+
+
+def _require_call(call: object) -> None:
+    """Refuse what is no call before any of them is taken. Raises `ConfigError`."""
+    if not isinstance(call, ToolCall) or not isinstance(call.name, str):
+        raise ConfigError("a call", call, "a ToolCall with the name of a tool")
 
 
 _HOST = AbortReason(Source.HOST, "the task that awaited the call was cancelled")
