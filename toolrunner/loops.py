@@ -6,7 +6,8 @@ No state. The backend is told by what the loop's token can do, so neither asynci
 import contextvars
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
 
 import anyio
 from anyio.lowlevel import current_token
@@ -14,10 +15,19 @@ from anyio.lowlevel import current_token
 from toolrunner.errors import ConfigError
 
 
+_T = TypeVar("_T")
+
+
 class Post(Protocol):
     """Runs a callback on one loop, soon. From any thread, signal handler or finalizer; RuntimeError once the loop closed."""
 
     def __call__(self, fn: Callable[[], object], /) -> object: ...
+
+
+class LoopCall(Protocol):
+    """Runs `fn` on one loop, from another thread, and blocks until it returned; what it raises is raised here."""
+
+    def __call__(self, fn: Callable[[], _T], /) -> _T: ...
 
 
 def native_loop() -> Any:
@@ -54,6 +64,24 @@ def _callback_context() -> contextvars.Context:
     if sniffio is not None:
         context.run(sniffio.current_async_library_cvar.set, "asyncio")
     return context
+
+
+def loop_caller(post: Post) -> LoopCall:
+    """A blocking call into a loop, for bodies in threads. What it raises on the loop is raised in the thread."""
+
+    def call(fn: Callable[[], _T]) -> _T:
+        future: Future[_T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(fn())
+            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that waits
+                future.set_exception(error)
+
+        post(run)
+        return future.result()
+
+    return call
 
 
 def call_later(seconds: float, fn: Callable[[], object]) -> Callable[[], None]:

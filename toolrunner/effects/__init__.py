@@ -4,7 +4,7 @@ Neither knows how a call is run, journalled or watched; what they need of that i
 """
 
 from toolrunner.effects.fold import BodyFacts, Scan, fold
-from toolrunner.effects.ledger import EffectLedger, LoopCall
+from toolrunner.effects.ledger import EffectLedger
 from toolrunner.effects.scope import DURABLE_WAIT, EffectScope
 
-__all__ = ["DURABLE_WAIT", "BodyFacts", "EffectLedger", "EffectScope", "LoopCall", "Scan", "fold"]
+__all__ = ["DURABLE_WAIT", "BodyFacts", "EffectLedger", "EffectScope", "Scan", "fold"]

@@ -10,13 +10,14 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Protocol, TypeVar, final
+from typing import TypeVar, final
 
 from toolrunner.effects.scope import DURABLE_WAIT, EffectScope, error_text
 from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.facts import EffectRecord, EffectStage
 from toolrunner.facts.effects import AROUND
-from toolrunner.loops import spawn_detached
+from toolrunner.facts.texts import well_formed
+from toolrunner.loops import LoopCall, spawn_detached
 from toolrunner.records import EffectApplied, EffectNotApplied, EffectPlanned, EffectUnknown
 
 _logger = logging.getLogger("toolrunner")
@@ -28,12 +29,6 @@ _RECORDS = {
     EffectStage.UNKNOWN: EffectUnknown,
     EffectStage.NOT_APPLIED: EffectNotApplied,
 }
-
-
-class LoopCall(Protocol):
-    """Runs `fn` on the runner's loop, from another thread, and blocks until it returned; what it raises is raised here."""
-
-    def __call__(self, fn: Callable[[], _T], /) -> _T: ...
 
 
 @final
@@ -92,6 +87,7 @@ class EffectLedger:
     def plan(self, kind: str, target: str, owner: str | None) -> tuple[str, Awaitable[None] | None]:
         """For scopes: record an effect before its act. Returns its id and what to await until the plan is durable."""
         self._planned += 1
+        kind, target = well_formed(str(kind)), well_formed(str(target))  # often the name of a file, or a Path
         effect = EffectRecord(f"{self._run_id}/{self._planned}", kind, target, EffectStage.PLANNED, owner=owner)
         self._records[effect.effect_id] = effect
         try:

@@ -12,6 +12,7 @@ import anyio
 
 from toolrunner.errors import ConfigError
 from toolrunner.facts import EffectStage
+from toolrunner.facts.texts import well_formed
 
 DURABLE_WAIT = 30.0
 """Seconds to wait until a plan is durable. Far more than a slow disk's flush; after it the act is refused, since an act that
@@ -142,7 +143,7 @@ class EffectScope:
 
     def _end(self, error: BaseException | None) -> None:
         text = None if error is None else error_text(error)
-        receipt = None if self.receipt is None else str(self.receipt)
+        receipt = None if self.receipt is None else well_formed(str(self.receipt))
         stage = EffectStage.APPLIED if error is None else EffectStage.UNKNOWN
         if self._not_applied:
             stage = EffectStage.NOT_APPLIED
@@ -151,4 +152,4 @@ class EffectScope:
 
 def error_text(error: BaseException) -> str:
     # The traceback module survives an exception whose own __str__ fails.
-    return "".join(traceback.format_exception_only(error)).strip()[:_ERROR_CHARS]
+    return well_formed("".join(traceback.format_exception_only(error)).strip()[:_ERROR_CHARS])

@@ -1,22 +1,22 @@
 """What one body may ask of its runner: the pipeline's side of ToolContext. No state of its own; everything is the call's."""
 
 import codecs
-import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Literal, final
 
-import anyio
 from pydantic import JsonValue
 
 from toolrunner.effects import EffectScope
 from toolrunner.facts.frozen import freeze
+from toolrunner.pipeline.cleanup import cleanup
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import Output, Progress, Record
 from toolrunner.results import ToolResult
-from toolrunner.tools import ToolContext
+from toolrunner.tools import ContextServices, ToolContext
 
 _logger = logging.getLogger("toolrunner")
 
@@ -52,16 +52,9 @@ class BodyServices:
         """Keep a value for the result. Raises `FreezeError` for what JSON cannot say."""
         self._state.follow_up.append(freeze(value, "follow_up"))
 
-    @contextlib.contextmanager
-    def cleanup(self) -> Iterator[None]:
-        """Hold cancels back for the block, as a shielded effect does: scopes by a shield, the native cancel by not sending it."""
-        ledger = self._state.ledger
-        ledger.shield(+1)
-        try:
-            with anyio.CancelScope(shield=True):
-                yield
-        finally:
-            ledger.shield(-1)
+    def cleanup(self) -> AbstractContextManager[object]:
+        """Hold cancels back for the block."""
+        return cleanup(self._state.ledger)
 
     def process_output(self, stream: str, data: bytes) -> None:
         """Show a chunk of a command's output."""
@@ -80,7 +73,7 @@ class BodyServices:
             _logger.debug("output of %s came after its loop had closed", self._state.name)
 
 
-def body_arguments(state: ActiveCall, services: BodyServices) -> dict[str, Any]:
+def body_arguments(state: ActiveCall, services: ContextServices) -> dict[str, Any]:
     """Keyword arguments for the body's function, its context among them. A fresh mapping for each attempt."""
     assert state.registration is not None
     tool = state.registration.tool

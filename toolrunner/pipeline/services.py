@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from toolrunner.effects import LoopCall
-from toolrunner.loops import Post
+from toolrunner.loops import LoopCall, Post
 from toolrunner.observe import Watches
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable

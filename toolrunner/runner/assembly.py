@@ -2,11 +2,8 @@
 
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from typing import TypeVar
 
-from toolrunner.effects import LoopCall
-from toolrunner.loops import Post, poster
+from toolrunner.loops import loop_caller, poster
 from toolrunner.observe import Watches
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
@@ -21,8 +18,6 @@ from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import Settings
 from toolrunner.tasks import TaskRoot
 from toolrunner.tools import Catalogue
-
-T = TypeVar("T")
 
 
 def assemble(  # noqa: PLR0913 - the one place where everything meets
@@ -58,21 +53,3 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         loop_thread=threading.get_ident(),
         limits=settings.limits(),
     )
-
-
-def loop_caller(post: Post) -> LoopCall:
-    """A blocking call into the loop, for bodies in threads. What it raises on the loop is raised in the thread."""
-
-    def call(fn: Callable[[], T]) -> T:
-        future: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(fn())
-            except BaseException as error:  # noqa: BLE001 - it belongs to the thread that waits
-                future.set_exception(error)
-
-        post(run)
-        return future.result()
-
-    return call
