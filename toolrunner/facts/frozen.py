@@ -51,11 +51,11 @@ class FrozenList(list[Any]):
         return list, (list(self),)
 
 
-def freeze_arguments(value: object) -> dict[str, Any]:
+def freeze_arguments(value: object, what: str = "arguments") -> dict[str, Any]:
     """A frozen copy of a call's arguments. Raises `FreezeError` for anything but an object that JSON can say exactly."""
     if not isinstance(value, Mapping):
-        raise FreezeError(f"arguments are a {type(value).__name__}; expected an object")
-    return FrozenDict({_key(key, "arguments"): freeze(item, f"arguments.{key}", 1) for key, item in value.items()})
+        raise FreezeError(f"{what} are a {type(value).__name__}; expected an object")
+    return FrozenDict({_key(key, what): freeze(item, f"{what}.{key}", 1) for key, item in value.items()})
 
 
 def freeze(value: object, path: str, depth: int = 0) -> JsonValue:

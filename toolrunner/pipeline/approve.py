@@ -2,6 +2,7 @@
 
 from toolrunner.facts import AbortReason, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
+from toolrunner.facts.texts import well_formed
 from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -76,7 +77,7 @@ def _take(state: ActiveCall, services: Services, answer: Answer) -> bool:
 
 
 def _denied(state: ActiveCall, kind: ErrorKind, text: str) -> None:
-    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, text))
+    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, well_formed(text)))
 
 
 def _allowed(state: ActiveCall, services: Services, answer: Answer) -> bool:

@@ -41,15 +41,20 @@ def publish(state: ActiveCall, services: Services) -> ToolResult:
     """Row 12, synchronously: the result is built, journalled and handed out. The first result of a call is its only one."""
     if state.result is None:
         state.result = provisional(state)
-        services.emit(CallSettled(run_id=state.run_id, result=state.result))
-        if state.claimed_key is not None:
-            services.keys.finish(state.claimed_key, state.result)
-        state.settled.set()
+        try:
+            services.emit(CallSettled(run_id=state.run_id, result=state.result))
+            if state.claimed_key is not None:
+                services.keys.finish(state.claimed_key, state.result)
+        finally:
+            # Whatever an observer or the journal let out: whoever waits gets the result.
+            state.settled.set()
     return state.result
 
 
 def check_after(state: ActiveCall) -> None:
     """Row 10: an abort that came after the body turns a success into an abort, and takes nothing away. Drains are not seen."""
+    if not state.signal.aborted:  # cheap, and nearly always so
+        return
     reason: AbortReason | None = state.signal.immediate().reason
     if reason is None or state.refusal is not None:
         return

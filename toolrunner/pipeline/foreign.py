@@ -4,6 +4,7 @@ No state.
 """
 
 from toolrunner.errors import ToolError
+from toolrunner.facts.texts import well_formed
 from toolrunner.results import Error, ErrorKind
 
 
@@ -37,11 +38,6 @@ def attribute(error: BaseException, name: str) -> str:
         return ""
 
 
-def well_formed(text: str) -> str:
-    """The text as UTF-8 can say it: what it cannot (names of files that are no UTF-8, mostly) is written as escapes."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
 def members(error: BaseException) -> tuple[BaseException, ...]:
     """The exceptions in a group; none for anything else."""
     if not is_a(error, BaseExceptionGroup):
@@ -53,7 +49,8 @@ def members(error: BaseException) -> tuple[BaseException, ...]:
 def error_fact(error: BaseException) -> Error:
     """What a body raised, as a fact. A `ToolError` speaks for itself; anything else is told with its type."""
     if is_a(error, ToolError):
-        return Error(attribute(error, "kind") or ErrorKind.TOOL_ERROR, attribute(error, "message") or text_of(error))
+        said = attribute(error, "message") or text_of(error) or type_name(error)
+        return Error(attribute(error, "kind") or ErrorKind.TOOL_ERROR, said)
     name, text = type_name(error), text_of(error)
     inside = members(error)
     if inside:

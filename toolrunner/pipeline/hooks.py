@@ -15,8 +15,9 @@ from pydantic import JsonValue
 from toolrunner.abort import AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import Content, File, Image, Json, Text
+from toolrunner.facts.texts import well_formed
 from toolrunner.loops import call_later
-from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name, well_formed
+from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name
 from toolrunner.policy import Decision
 from toolrunner.results import Error, ErrorKind, ToolResult
 from toolrunner.tasks import TaskRoot, wait_through

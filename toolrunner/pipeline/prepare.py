@@ -4,6 +4,7 @@ Each function is one row; each wait is followed by the check of the caller's sig
 `state.refusal`; a denial or an error that came first stays what it is. Nothing here starts a body.
 """
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,11 +12,12 @@ from typing import Any
 
 from toolrunner.facts import AbortReason, Note, NoteKind, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
+from toolrunner.facts.texts import well_formed
 from toolrunner.pipeline.approve import approve
 from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.environment import environment_of
 from toolrunner.pipeline.foreign import text_of, type_name
-from toolrunner.pipeline.hooks import Ask, Cancel, HookFailed, PreHook, hook_error, hook_name, run_hook
+from toolrunner.pipeline.hooks import Ask, Cancel, Guard, HookFailed, PreHook, hook_error, hook_name, run_hook
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.policy import Decision
@@ -30,16 +32,18 @@ MAX_MODIFICATIONS = 3
 
 def record(state: ActiveCall, services: Services) -> None:
     """Rows 0 and 1: read the arguments once, freeze them, look at the signal. From here on the call gets exactly one result."""
+    given = state.call
     try:
-        arguments = _frozen(state.call.arguments)
-        state.arguments = arguments
-        state.call = replace(state.call, arguments=arguments)
+        arguments = state.arguments = _frozen(given.arguments)
+        state.call = replace(given, arguments=arguments, meta=_metadata(given.meta), provider_meta=_metadata(given.provider_meta))
     except FreezeError as error:
         state.problem = str(error)
-        # Arguments that cannot be said as JSON are not repeated anywhere; raw text can, and helps whoever wrote it.
-        state.arguments = state.call.arguments if isinstance(state.call.arguments, str) else None
-        state.call = replace(state.call, arguments=state.call.arguments if isinstance(state.call.arguments, str) else {})
+        # What cannot be said as JSON is not repeated anywhere; raw text can, and helps whoever wrote it.
+        raw = state.arguments = well_formed(given.arguments) if isinstance(given.arguments, str) else None
+        state.call = replace(given, arguments=raw or {}, meta={}, provider_meta={})
         _refuse_arguments(state, state.problem)
+    if not given.name.isascii():
+        state.call = replace(state.call, name=well_formed(given.name))
     services.emit(
         CallRecorded(
             run_id=state.run_id,
@@ -63,6 +67,11 @@ def _frozen(arguments: object) -> dict[str, Any]:
         raise
     except Exception as error:  # a foreign mapping's own code; it must not take the rest of its batch down
         raise FreezeError(f"arguments could not be read: {type_name(error)}: {text_of(error)}") from error
+
+
+def _metadata(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Frozen too: it is part of the result, which nobody may change."""
+    return freeze_arguments(meta, "metadata")
 
 
 def _parsed(arguments: object) -> object:
@@ -195,10 +204,21 @@ def ask_guards(state: ActiveCall, services: Services) -> None:
         except Exception as error:  # noqa: BLE001 - foreign code: fail closed
             state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, hook_error(guard, error))
             return
+        if text is not None and not isinstance(text, str):
+            state.refuse(Outcome.REJECTED, Code.HOOK_ERROR, _no_text(guard, text))
+            return
         if text is not None:
-            _deny(state, services, f"guard:{hook_name(guard)}", ErrorKind.GUARD, str(text))
+            _deny(state, services, f"guard:{hook_name(guard)}", ErrorKind.GUARD, text)
             return
     state.refuse_if_aborted()
+
+
+def _no_text(guard: Guard, answer: object) -> Error:
+    hint = "; a guard is no coroutine function, write it with `def`" if inspect.isawaitable(answer) else ""
+    if inspect.iscoroutine(answer):
+        answer.close()
+    text = f"guard {hook_name(guard)!r} answered with a {type(answer).__name__}; expected None or a text{hint}"
+    return Error(ErrorKind.HOOK, text)
 
 
 def _deny(state: ActiveCall, services: Services, by: str, kind: ErrorKind, text: str) -> None:
@@ -207,8 +227,9 @@ def _deny(state: ActiveCall, services: Services, by: str, kind: ErrorKind, text:
 
 
 def _denied(state: ActiveCall, kind: ErrorKind, text: str) -> None:
-    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, text))
+    state.refuse(Outcome.DENIED, Code.DENIED, Error(kind, well_formed(text)))
 
 
 def _decided(state: ActiveCall, services: Services, decision: str, by: str, text: str) -> None:
+    text = well_formed(text)
     services.emit(CallDecided(run_id=state.run_id, decision=decision, by=by, text=text))  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger, Scan
 from toolrunner.facts import AbortReason, GrantKey, Note, Process, Source, StillRunning, Stop, StopPhase
+from toolrunner.facts.texts import well_formed
 from toolrunner.observe import Snapshot, Watch, Writer
 from toolrunner.pipeline.environment import Environment
 from toolrunner.pipeline.leases import Lease
@@ -92,7 +93,7 @@ class StopTrace:
             return None
         return Stop(
             source=self.reason.source,
-            reason=self.reason.text,
+            reason=well_formed(self.reason.text),
             phase=self.phase,
             requested_at=self.requested_at,
             delivered_at=self.delivered_at,

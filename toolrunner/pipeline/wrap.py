@@ -16,6 +16,7 @@ from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolrunnerError
 from toolrunner.facts.reasons import wrapper_source
 from toolrunner.pipeline.bodies import is_stop
+from toolrunner.pipeline.foreign import is_a
 from toolrunner.pipeline.hooks import HookFailed, HookTask, Wrapper, hook_name
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -136,7 +137,7 @@ class _Ring:
         if not self._called and state.refusal is None and not state.started:
             state.refuse(Outcome.FAILED, Code.HOOK_ERROR, failed.error)
             return
-        if isinstance(error, NextMisused) and state.wrapper_error is not None:
+        if error is not None and is_a(error, NextMisused) and state.wrapper_error is not None:
             return
         state.wrapper_error = failed.error
 

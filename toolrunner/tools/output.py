@@ -13,6 +13,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from toolrunner.facts import Content, File, Image, Json, Text
+from toolrunner.facts.frozen import freeze
 from toolrunner.results import Error
 from toolrunner.tools.arguments import expectation, location, shortened
 from toolrunner.tools.command import Command
@@ -57,11 +58,11 @@ def as_json(value: object) -> JsonValue:
         plain: JsonValue = to_jsonable_python(value)
         # What pydantic lets through and JSON does not have: NaN, infinities, lone surrogates, ints too long to be written.
         json.dumps(plain, ensure_ascii=False, allow_nan=False).encode()
+        return freeze(plain, "the value")  # it is shown to hooks, wrappers and observers, and a result is nobody's to change
     except UnicodeEncodeError as error:
         raise InvalidOutput(_no_unicode(value)) from error
     except Exception as error:  # a value's own serialiser, or nesting deeper than the stack
         raise InvalidOutput(f"returned {_named(value)}, which cannot be JSON: {told(error)}") from error
-    return plain
 
 
 def _reply(reply: Reply) -> Reply:
@@ -91,7 +92,7 @@ def _content(parts: Sequence[object]) -> tuple[Content, ...]:
             f"content holds {shortened(wrong[0])}; expected Text, Image, File or Json (a value goes in Reply.value)"
         )
     checked: tuple[Content, ...] = _checked(_CONTENT, tuple(as_json(part) for part in parts))
-    return checked
+    return tuple(Json(freeze(part.json, "the content")) if isinstance(part, Json) else part for part in checked)
 
 
 def _checked(returns: TypeAdapter[Any], returned: object) -> Any:
