@@ -14,7 +14,6 @@ from anyio.lowlevel import current_token
 
 from toolrunner.errors import ConfigError
 
-
 _T = TypeVar("_T")
 
 
