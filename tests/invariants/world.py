@@ -51,6 +51,7 @@ class World:
         self.probe_may_fail = False
         """Whether a hook or wrapper is in the way of every call, the next one too."""
         self.max_parallel: int = settings.get("max_parallel", 10)
+        self.checks = 0
         self.is_one_batch = False
         """Whether all its calls belong to one batch, so that they are committed in the model's order."""
         self.then: dict[str, Truth] = {}
