@@ -41,6 +41,9 @@ async def test_the_hosts_own_children_keep_their_status(supervisor: Supervisor) 
     assert signal.getsignal(signal.SIGCHLD) is handler
     orphan = await anyio.run_process(("sh", "-c", "sleep 0.2 & echo $!"), stderr=None)
     assert getattr(stat(int(orphan.stdout)), "ppid", 0) != os.getpid()  # the host adopts nobody
+    with anyio.fail_after(BOUND):
+        while os.path.exists(f"/proc/{int(orphan.stdout)}"):  # noqa: ASYNC110 - so it is not our child
+            await anyio.sleep(0.005)
 
 
 @pytest.mark.case("P86")
