@@ -73,7 +73,7 @@ async def test_a_command_that_ignores_term_is_killed_and_says_so() -> None:
     assert result.process.signal == "SIGKILL"
     assert result.stop is not None
     assert (result.stop.signals, result.stop.escalated) == (("SIGTERM", "SIGKILL"), True)
-    assert "ended by SIGKILL after the grace period" in result.summary()
+    assert "ended by SIGKILL after SIGTERM" in result.summary()
 
 
 async def test_a_descendant_that_closed_its_output_has_its_grace_after_the_leader_went(tmp_path: Path) -> None:

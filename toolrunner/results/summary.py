@@ -49,7 +49,7 @@ def _how(result: CallFacts) -> str:
     if process is None or not result.started or result.outcome is Outcome.SUCCEEDED:
         return ""
     if process.signal is not None:
-        by = " after the grace period" if result.stop is not None and result.stop.escalated else ""
+        by = " after SIGTERM" if result.stop is not None and result.stop.escalated else ""
         return f"ended by {process.signal}{by}"
     return f"exit status {process.exit_code}" if process.exit_code is not None else ""
 
