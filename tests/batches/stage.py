@@ -20,7 +20,7 @@ BOUND = 10.0
 
 
 CALLBACK_DEPTH = 5
-"""Callbacks that one event sets off one after the other at the most. anyio looks at tasks only, and each look lets one turn pass."""
+"""Callbacks that one event sets off one after the other at the most: anyio looks at tasks only, each look lets one turn pass."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Part:
 
 @final
 class Stage:
-    """`step` may run beside others, `alone` may not; both wait for their Part. `stubborn` does not end before that, stopped or not.
+    """`step` may run beside others, `alone` may not; both wait for their Part, and `stubborn` does also when it is stopped.
 
     The log has `+name` when a body is entered, `-name` when it returns, `!name` when a cancel ended it.
     """
@@ -119,7 +119,8 @@ class Refusing:
         for record in records:
             if self.at(record):
                 raise RuntimeError(f"bug at {record.type}")
-        return self.inner.append(*records)
+        self.inner.append(*records)
+        return None
 
     @property
     def error(self) -> str | None:

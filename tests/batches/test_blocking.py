@@ -136,7 +136,9 @@ SCRIPT = textwrap.dedent("""
 
 def test_ctrl_c_in_a_blocking_program_takes_its_command_along() -> None:
     mark = unique_duration()
-    with subprocess.Popen([sys.executable, "-c", SCRIPT, mark], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, mark], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
         end = time.monotonic() + 10

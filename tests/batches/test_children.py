@@ -1,12 +1,13 @@
 """Calls made inside bodies: they share what their parents hold, are stopped with them, and never end after them."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
 from batches.stage import Stage, assert_never_entered, of_type, opened, quiet, step, text
 
-from toolrunner import AbortController, ToolCall, ToolContext, ToolResult, tool
+from toolrunner import AbortController, Runner, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.errors import NestedRun
 from toolrunner.records import Record
 
@@ -79,34 +80,42 @@ async def test_a_childs_lock_keeps_strangers_out_until_the_child_has_ended() -> 
     assert stage.log == ["+child", "-child", "+stranger", "-stranger"]
 
 
+async def streamed(runner: Runner) -> None:
+    async for _ in runner.stream([]):
+        pass
+
+
+async def started(runner: Runner) -> None:
+    runner.start_batch([])
+
+
+NESTED: dict[str, Callable[[Runner], Awaitable[object]]] = {
+    "run": lambda runner: runner.run("nested"),
+    "run_batch": lambda runner: runner.run_batch([call("nested")]),
+    "start_batch": started,
+    "stream": streamed,
+}
+
+
 @pytest.mark.case("E24")
-async def test_run_and_run_batch_of_the_same_runner_inside_a_body_are_refused() -> None:
-    raised: list[str] = []
+@pytest.mark.parametrize("way", NESTED.values(), ids=NESTED)
+async def test_run_and_run_batch_of_the_same_runner_inside_a_body_are_refused(way: Callable[[Runner], Awaitable[object]]) -> None:
+    raised: list[NestedRun] = []
 
     @tool
-    async def nested(way: str, ctx: ToolContext[Any]) -> None:
+    async def nested(ctx: ToolContext[Runner]) -> None:
         try:
-            match way:
-                case "run":
-                    await ctx.deps.run("nested", {"way": "none"})
-                case "run_batch":
-                    await ctx.deps.run_batch([call("nested", way="none")])
-                case "start_batch":
-                    ctx.deps.start_batch([])
-                case "stream":
-                    async for _ in ctx.deps.stream([]):
-                        pass
+            await way(ctx.deps)
         except NestedRun as error:
-            raised.append(f"{way}: {error}")
+            raised.append(error)
             raise
 
     async with opened(nested) as runner:
-        for way in ("run", "run_batch", "start_batch", "stream"):
-            (result,) = await runner.run_batch([call("nested", way=way)], deps=runner)
-            assert (result.outcome, result.code) == ("failed", "TOOL_ERROR")
-            assert result.error is not None
-            assert "ctx.run(name, arguments)" in result.error.message
-    assert [line.split(":")[0] for line in raised] == ["run", "run_batch", "start_batch", "stream"]
+        (result,) = await runner.run_batch([call("nested")], deps=runner)
+    assert len(raised) == 1
+    assert (result.outcome, result.code) == ("failed", "TOOL_ERROR")
+    assert result.error is not None
+    assert "ctx.run(name, arguments)" in result.error.message
 
 
 async def test_another_runner_inside_a_body_is_nobodys_nesting() -> None:

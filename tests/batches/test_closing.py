@@ -6,7 +6,6 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -214,9 +213,8 @@ TORN_DOWN = textwrap.dedent("""
 
 
 def run_script(script: str, *args: str, stdin: str = "", timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", script, *args], input=stdin, capture_output=True, text=True, timeout=timeout, check=False
-    )
+    argv = [sys.executable, "-W", "error", "-c", script, *args]
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 @pytest.mark.case("E26")
@@ -345,7 +343,9 @@ async def test_a_runner_leaves_no_thread_task_or_descriptor_behind() -> None:
 
     descriptors = set(os.listdir("/proc/self/fd"))
     async with opened(in_thread, shell) as runner:
-        results = await runner.run_batch([*(ToolCall("in_thread", {"number": n}) for n in range(20)), ToolCall("shell", {"command": "true"})])
+        results = await runner.run_batch(
+            [*(ToolCall("in_thread", {"number": n}) for n in range(20)), ToolCall("shell", {"command": "true"})]
+        )
         assert all(result.outcome == "succeeded" for result in results)
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("toolrunner")] == []
     assert set(os.listdir("/proc/self/fd")) - descriptors == set()
@@ -372,5 +372,3 @@ async def test_results_are_kept_for_a_thousand_calls() -> None:
             runner.result(batch.run_ids[0])
         assert runner.result(batch.run_ids[1]).value == 1
         assert runner.result(batch.run_ids[-1]).value == 1000
-
-

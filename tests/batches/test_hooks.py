@@ -99,21 +99,20 @@ async def test_a_wrapper_that_goes_on_twice_is_refused_the_second_time_and_the_b
 async def test_a_wrapper_that_returns_while_its_body_runs_is_awaited_with_it() -> None:
     stage = Stage()
 
-    async with opened(stage.tools) as runner:
-        async with anyio.create_task_group() as group:
+    async with opened(stage.tools) as runner, anyio.create_task_group() as group:
 
-            async def early(call: ToolCall, next_: Any) -> Any:
-                group.start_soon(next_, call)
-                await stage.started("a")
-                return "the wrapper's own answer"
-
-            runner.use(early)
-            batch = runner.start_batch([step("a")])
+        async def early(call: ToolCall, next_: Any) -> Any:
+            group.start_soon(next_, call)
             await stage.started("a")
-            await quiet()
-            assert not batch._run.done.is_set()
-            stage.end("a")
-            (result,) = await batch
+            return "the wrapper's own answer"
+
+        runner.use(early)
+        batch = runner.start_batch([step("a")])
+        await stage.started("a")
+        await quiet()
+        assert not batch._run.done.is_set()
+        stage.end("a")
+        (result,) = await batch
     assert stage.log == ["+a", "-a"]
     assert (result.started, result.ended) == (True, "returned")
     assert result.follow_up == ("of a",)

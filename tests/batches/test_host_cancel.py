@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from batches.stage import Stage, alone, assert_never_entered, of_type, opened, quiet, step, stubborn, text
 
@@ -130,7 +131,7 @@ WAYS: dict[str, Callable[[Runner], Awaitable[Any]]] = {
     "run": lambda runner: runner.run(stubborn("a")),
     "run_batch": lambda runner: runner.run_batch([stubborn("a")]),
     "results": lambda runner: runner.start_batch([stubborn("a")]).results(),
-    "stream": lambda runner: _streamed(runner),
+    "stream": lambda runner: _streamed(runner),  # noqa: PLW0108 - it is defined below
 }
 
 
@@ -214,7 +215,7 @@ async def test_a_batch_is_not_cancelled_by_the_scope_it_was_started_in() -> None
         with anyio.CancelScope() as scope:
             batch = runner.start_batch([step("a")])
             scope.cancel()
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
         await quiet()
         assert stage.log == ["+a"]
         stage.end("a")

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from batches.stage import Stage, alone, ids, of_type, opened, quiet, step
 
-from toolrunner import Decision, Runner, ToolCall, ToolContext, ToolResult, tool
+from toolrunner import Decision, Runner, ToolCall, ToolResult, tool
 from toolrunner.abort import AbortSignal
 from toolrunner.errors import ConfigError
 from toolrunner.records import Record
@@ -173,9 +173,9 @@ async def test_what_the_model_is_shown_pairs_calls_and_results_in_its_order() ->
 @pytest.mark.case("S7")
 @pytest.mark.parametrize("size", [0, 1.5, -1, True, None, "2"])
 async def test_a_pool_of_no_whole_number_above_zero_is_refused(size: Any) -> None:
-    with pytest.raises(ConfigError, match="max_parallel is .*; expected a whole number, 1 or more"):
+    with pytest.raises(ConfigError, match=r"max_parallel is .*; expected a whole number, 1 or more"):
         Runner([], max_parallel=size)
-    with pytest.raises(ConfigError, match="max_parallel is .*; expected a whole number, 1 or more"):
+    with pytest.raises(ConfigError, match=r"max_parallel is .*; expected a whole number, 1 or more"):
         Runner.blocking([], max_parallel=size).__enter__()
 
 

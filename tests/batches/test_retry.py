@@ -46,7 +46,7 @@ class Flaky:
 
 @pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
 @pytest.mark.parametrize("declared", [{"read_only": True}, {"idempotent": True}], ids=["read_only", "idempotent"])
-async def test_what_did_nothing_or_may_be_repeated_is_tried_again(declared: dict[str, bool], sync: bool) -> None:
+async def test_what_did_nothing_or_may_be_repeated_is_tried_again(declared: dict[str, Any], sync: bool) -> None:
     flaky, records = Flaky(2, retry=QUICK, sync=sync, **declared), list[Record]()
     async with opened(flaky.tool) as runner:
         (result,) = await runner.run_batch([ToolCall("flaky")], on_event=records.append)
