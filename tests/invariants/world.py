@@ -69,8 +69,7 @@ class World:
         asked = [name for name in (*self.tools, "command_") if name != "probe"]
         policy = Policy([Rule(Verdict.ALLOW), Rule(Verdict.ASK, asked)]) if ask else None
         every: list[AnyTool] = [*(one.tool for one in self.tools.values()), cast(AnyTool, command_)]
-        made = cast(Any, self.processes.made)
-        self.runner = Runner(every, supervisor=made, policy=policy, approver=approver, **settings)
+        self.runner = Runner(every, supervisor=self.processes.made, policy=policy, approver=approver, **settings)
         self.runner.on_record(self.recorder)
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,7 @@
 """Scripted tools and approvers do what their script says, fakes what a process would, and the recorder notices a wrong order."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
@@ -121,7 +121,7 @@ async def run_fake(
     fake = FakeSupervisor(script)
     caller = AbortController()
     results: list[ToolResult] = []
-    async with Runner([work], supervisor=cast(Any, fake.made), **settings) as runner:
+    async with Runner([work], supervisor=fake.made, **settings) as runner:
 
         async def run() -> None:
             results.append(await runner.run("work", {"word": "hard"}, signal=caller.signal))

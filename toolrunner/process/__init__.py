@@ -6,7 +6,7 @@
 
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
 from toolrunner.process.plan import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, QUIET_ENVIRONMENT, LaunchPlan, Leftovers, Stdin
-from toolrunner.process.prepared import Observer, Prepared, Sink
+from toolrunner.process.prepared import Observer, Prepared, Processes, Sink
 from toolrunner.process.probe import Abilities
 from toolrunner.process.supervisor import Supervisor
 
@@ -21,6 +21,7 @@ __all__ = [
     "Observer",
     "Prepared",
     "ProcessEnd",
+    "Processes",
     "Sink",
     "SpawnError",
     "SpawnErrorKind",

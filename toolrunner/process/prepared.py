@@ -4,6 +4,7 @@ from typing import Protocol
 
 from toolrunner.facts import ProcessIdentity
 from toolrunner.process.ending import ProcessEnd
+from toolrunner.process.plan import LaunchPlan
 
 
 class Sink(Protocol):
@@ -50,3 +51,15 @@ class Prepared(Protocol):
 
         While nobody waits, output is not read (the tool blocks on a full pipe) but clocks and ladder run on.
         """
+
+
+class Processes(Protocol):
+    """Where a runner gets its processes from: a `Supervisor`, or a stand-in for tests."""
+
+    async def prepare(
+        self, plan: LaunchPlan, *, dirfd: int | None = None, on_output: Observer | None = None, sink: Sink | None = None
+    ) -> Prepared:
+        """Make the process and hold it at its gate. Raises `SpawnRefused`: nothing was released."""
+
+    async def aclose(self) -> None:
+        """Stop and await every process that is still owned."""

@@ -7,11 +7,11 @@ import anyio
 
 from toolrunner.facts import StillRunning, StillRunningKind
 from toolrunner.pipeline.services import Services
-from toolrunner.process import Supervisor
+from toolrunner.process import Processes
 from toolrunner.runner.shelf import Shelf
 
 
-async def close_runner(services: Services, supervisor: Supervisor | None, shelf: Shelf, limit: float | None) -> None:
+async def close_runner(services: Services, supervisor: Processes | None, shelf: Shelf, limit: float | None) -> None:
     """Drain, and close processes, threads and journal. `limit` in seconds bounds the wait for in-process bodies."""
     with anyio.CancelScope(shield=True):
         with anyio.move_on_after(limit):
@@ -29,7 +29,7 @@ async def close_runner(services: Services, supervisor: Supervisor | None, shelf:
 def _publish_the_rest(shelf: Shelf) -> None:
     """In-process bodies that run on are told as still running; processes always end by their ladder, so they are waited for."""
     for state in shelf.running():
-        if state.lives and state.command is None:
+        if state.lives and state.in_process:
             since = state.stop.delivered_at
             state.left_running = (StillRunning(what=state.name, kind=StillRunningKind.BODY, since=since),)
             state.published_early.set()

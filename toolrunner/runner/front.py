@@ -20,7 +20,7 @@ from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
 from toolrunner.pipeline.live import inside_body_of
 from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
-from toolrunner.process import Supervisor
+from toolrunner.process import Processes, Supervisor
 from toolrunner.records import Journal, Observer
 from toolrunner.registry import ChildCalls
 from toolrunner.results import BatchResult, ToolResult
@@ -82,7 +82,7 @@ class Runner:
         dedupe_by_arguments: bool = False,
         max_threads: int = 32,
         max_processes: int | None = None,
-        supervisor: Callable[[], Supervisor] = Supervisor,
+        supervisor: Callable[[], Processes] = Supervisor,
     ) -> None:
         self._settings = Settings(
             deps=deps,
@@ -105,7 +105,7 @@ class Runner:
         self._journal: Journal = journal if journal is not None else MemoryJournal()
         self._hub = Hub(self._journal)
         self._shelf = Shelf()
-        self._supervisor: Supervisor | None = None
+        self._supervisor: Processes | None = None
         self._shutdown = AbortController(source=Source.SHUTDOWN)
         self._services: Services | None = None
         self._closed: str | None = "it was not entered; use `async with Runner(...) as runner`"

@@ -9,7 +9,7 @@ from toolrunner.errors import ConfigError
 from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.services import Limits
 from toolrunner.policy import Approver, Policy
-from toolrunner.process import Supervisor
+from toolrunner.process import Processes, Supervisor
 from toolrunner.runner.waiting import OnHostCancel
 
 if sys.platform != "win32":
@@ -43,7 +43,7 @@ class Settings:
     dedupe_by_arguments: bool = False
     max_threads: int = 32
     max_processes: int | None = None
-    supervisor: Callable[[], Supervisor] = Supervisor
+    supervisor: Callable[[], Processes] = Supervisor
 
     def __post_init__(self) -> None:
         """Refuse what cannot be worked with, naming it. Raises `ConfigError`."""

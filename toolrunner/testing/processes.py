@@ -6,7 +6,7 @@ State: the processes that were prepared, each with how far it got. Nothing is fo
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self, final
+from typing import Self, final
 
 import anyio
 import anyio.lowlevel
@@ -14,15 +14,12 @@ import anyio.lowlevel
 from toolrunner.errors import RunnerClosed
 from toolrunner.facts import Containment, Process, ProcessIdentity
 from toolrunner.loops import call_later
-from toolrunner.process import EndCause, LaunchPlan, ProcessEnd, SpawnError, SpawnRefused
+from toolrunner.process import EndCause, LaunchPlan, Observer, ProcessEnd, Sink, SpawnError, SpawnRefused
 from toolrunner.process.ending import SpawnErrorKind
 from toolrunner.records import now
 
 FIRST_PID = 4_000_000_000
 """No kernel gives such a number, so a fake is never confused with a process."""
-
-
-Output = Callable[[str, bytes], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +41,7 @@ class FakeCommand:
 class FakeProcess:
     """One process between its preparation and its end."""
 
-    def __init__(self, plan: LaunchPlan, command: FakeCommand, pid: int, on_output: Output | None) -> None:
+    def __init__(self, plan: LaunchPlan, command: FakeCommand, pid: int, on_output: Observer | None) -> None:
         self.plan = plan
         self.command = command
         self.pid = pid
@@ -179,7 +176,14 @@ class FakeSupervisor:
         """For `Runner(supervisor=fake.made)`."""
         return self
 
-    async def prepare(self, plan: LaunchPlan, *, on_output: Output | None = None, **_: Any) -> FakeProcess:
+    async def prepare(
+        self,
+        plan: LaunchPlan,
+        *,
+        dirfd: int | None = None,  # noqa: ARG002 - the protocol's
+        on_output: Observer | None = None,
+        sink: Sink | None = None,  # noqa: ARG002 - the protocol's; a fake gives all of its output to the observer
+    ) -> FakeProcess:
         """Make one and hold it at its gate."""
         if self.closed:
             raise RunnerClosed("its supervisor is closed")
