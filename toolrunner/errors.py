@@ -4,9 +4,23 @@ A call that fails, is stopped, denied or rejected is a `ToolResult`, never an ex
 Messages are built here, in the class, so that every place that raises says the same thing in the same words.
 """
 
+from typing import Any
+
 
 class ToolrunnerError(Exception):
     """Base of everything this package raises."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the finished message, which is not what its __init__ takes; a pool of processes that
+        # cannot read an error back hangs or breaks.
+        return _read_back, (type(self), self.args, dict(vars(self)))
+
+
+def _read_back(kind: type[ToolrunnerError], args: tuple[object, ...], facts: dict[str, Any]) -> ToolrunnerError:
+    error = kind.__new__(kind)
+    error.args = args
+    vars(error).update(facts)
+    return error
 
 
 class DuplicateTool(ToolrunnerError):
