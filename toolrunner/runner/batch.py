@@ -1,75 +1,15 @@
 """Batch: a batch under way, for hosts that want its events, its results one by one, or to answer its approvals."""
 
-from collections.abc import AsyncGenerator, Generator
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from typing import final
-
-import anyio
 
 from toolrunner.facts import AbortMode, AbortReason, Source
 from toolrunner.policy import ApprovalDesk, ApprovalRequest, Decision
-from toolrunner.records import Output, Record
+from toolrunner.records import Record
 from toolrunner.results import BatchResult, ToolResult
+from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.waiting import OnHostCancel, wait_as_host
 from toolrunner.scheduler import BatchRun
-
-BUFFERED_EVENTS = 10_000
-"""Events kept for a slow reader of `events()`; beyond that transient ones are dropped, others never."""
-
-BUFFERED_TEXT = 1 << 20
-"""Characters of live output kept for that reader: a command can write gigabytes while nobody reads."""
-
-
-@final
-class EventBuffer:
-    """Records between the runner and one reader. State: the queue, filled by `put` on the loop, emptied by `take`."""
-
-    def __init__(self) -> None:
-        self._queue: list[Record] = []
-        self._changed = anyio.Event()
-        self._closed = False
-        self._text = 0
-        """Characters of output in the queue."""
-        self._left_out = 0
-        """Chunks of output dropped since the last one that was kept, which the next one tells."""
-        self.dropped = 0
-
-    def put(self, record: Record) -> None:
-        """Never blocks: an observer must not hold a call up."""
-        if record.transient and len(self._queue) >= BUFFERED_EVENTS:
-            self.dropped += 1
-            return
-        if isinstance(record, Output):
-            if self._text and self._text + len(record.text) > BUFFERED_TEXT:
-                self.dropped += 1
-                self._left_out += 1
-                return
-            self._text += len(record.text)
-            if self._left_out:
-                record, self._left_out = replace(record, dropped=record.dropped + self._left_out), 0
-        self._queue.append(record)
-        self._wake()
-
-    def close(self) -> None:
-        """No more will come."""
-        self._closed = True
-        self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
-
-    async def records(self) -> AsyncGenerator[Record]:
-        """Everything, in order, until closed."""
-        while True:
-            queue, self._queue, self._text = self._queue, [], 0
-            for record in queue:
-                yield record
-            if self._queue:
-                continue
-            if self._closed:
-                return
-            self._changed = anyio.Event()
-            await self._changed.wait()
 
 
 @final
@@ -109,9 +49,9 @@ class Batch:
     def __await__(self) -> Generator[object, None, BatchResult]:
         return self.results().__await__()
 
-    def events(self) -> AsyncGenerator[Record]:
-        """The batch's records in order, live, until its last call has settled. For one reader."""
-        return self._events.records()
+    def events(self) -> AsyncIterator[Record]:
+        """The batch's records in order, live, until its last call has settled. For one reader, who may leave at any time."""
+        return self._events
 
     async def stream(self) -> AsyncGenerator[ToolResult]:
         """Results in model order, each as soon as it is committed."""

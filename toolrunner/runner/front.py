@@ -28,6 +28,7 @@ from toolrunner.runner.assembly import assemble
 from toolrunner.runner.batch import Batch
 from toolrunner.runner.blocking import BlockingRunner
 from toolrunner.runner.closing import close_runner
+from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline
 from toolrunner.runner.shelf import Shelf
@@ -190,13 +191,13 @@ class Runner:
         on_event: Observer | None = None,
     ) -> BatchResult:
         """Run calls and wait for all results, in the order given. `deadline` in seconds counts from now."""
-        return await self.start_batch(calls, signal=signal, deps=deps, deadline=deadline, on_event=on_event).results()
+        return await self._start(calls, signal, deps, deadline, on_event, EventBuffer(is_read=False)).results()
 
     async def stream(
         self, calls: Iterable[ToolCall], *, signal: AbortSignal | None = None, deps: Any = None, deadline: float | None = None
     ) -> AsyncGenerator[ToolResult]:
         """Run calls and yield each result as soon as it is committed, in the order of the calls."""
-        batch = self.start_batch(calls, signal=signal, deps=deps, deadline=deadline)
+        batch = self._start(calls, signal, deps, deadline, None, EventBuffer(is_read=False))
         # Closed with this one: a generator that is left to the collector is closed at some other time, in some other task.
         async with contextlib.aclosing(batch.stream()) as results:
             async for result in results:
@@ -212,9 +213,20 @@ class Runner:
         on_event: Observer | None = None,
     ) -> Batch:
         """Start calls without waiting. They run to their end whether or not anybody waits."""
+        return self._start(calls, signal, deps, deadline, on_event, EventBuffer())
+
+    def _start(
+        self,
+        calls: Iterable[ToolCall],
+        signal: AbortSignal | None,
+        deps: Any,
+        deadline: float | None,
+        observer: Observer | None,
+        events: EventBuffer,
+    ) -> Batch:
         self._open_services()
         require_deadline(deadline)
-        return self._submission.batch(list(calls), signal, deps, deadline, on_event)
+        return self._submission.batch(list(calls), signal, deps, deadline, observer, events)
 
     def result(self, run_id: str) -> ToolResult:
         """The result of an earlier call, also of one whose waiter was cancelled. Raises `NotSettled`, `UnknownRun`."""

@@ -17,7 +17,8 @@ from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import Observer, Record
 from toolrunner.registry import run_one
 from toolrunner.results import ToolResult
-from toolrunner.runner.batch import Batch, EventBuffer
+from toolrunner.runner.batch import Batch
+from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import Settings
 from toolrunner.runner.shelf import Shelf
@@ -74,12 +75,17 @@ class Submission:
         return state.result
 
     def batch(
-        self, calls: Sequence[ToolCall], signal: AbortSignal | None, deps: Any, deadline: float | None, observer: Observer | None
+        self,
+        calls: Sequence[ToolCall],
+        signal: AbortSignal | None,
+        deps: Any,
+        deadline: float | None,
+        observer: Observer | None,
+        events: EventBuffer,
     ) -> Batch:
-        """Calls in order, started and not waited for."""
+        """Calls in order, started and not waited for. Their records go to `events` and then to `observer`."""
         for call in calls:
             _require_call(call)
-        events = EventBuffer()
 
         def observe(record: Record) -> None:
             events.put(record)
@@ -94,7 +100,7 @@ class Submission:
             deps=deps if deps is not None else self._settings.deps,
             deadline=deadline,
             keep=self._shelf.put,
-            attach=lambda run_id: self._attach(run_id, observe),
+            attach=lambda run_id: self._attach(run_id, observe if events.is_read else observer),
         )
 
         async def live() -> None:
