@@ -10,10 +10,11 @@ from toolrunner.abort import AbortSignal
 from toolrunner.facts import Note, NoteKind
 from toolrunner.pipeline.approve import approve
 from toolrunner.pipeline.bodies import AsyncBody, Body, ThreadBody
-from toolrunner.pipeline.command_body import CommandBody, launch_plan, refused
+from toolrunner.pipeline.command_body import command_body, refused
 from toolrunner.pipeline.context import BodyServices, body_arguments
 from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.finish import provisional
+from toolrunner.pipeline.isolation.body import isolated_body
 from toolrunner.pipeline.keys import take_key
 from toolrunner.pipeline.leases import Needs, Place
 from toolrunner.pipeline.live import LiveBody
@@ -88,10 +89,10 @@ class _Action:
         places = []
         if tool.max_concurrency is not None:
             places.append(Place(f"tool:{tool.name}", tool.max_concurrency))
-        if tool.kind is BodyKind.SYNC:
-            places.append(Place("threads", limits.max_threads))
-        elif tool.kind is BodyKind.COMMAND:
+        if not state.in_process:
             places.append(Place("processes", limits.max_processes))
+        elif tool.kind is BodyKind.SYNC:
+            places.append(Place("threads", limits.max_threads))
         return Needs(state.resources, tuple(places))
 
     async def dispatch(self, signal: AbortSignal) -> None:
@@ -142,7 +143,7 @@ class _Action:
         assert state.registration is not None
         if self._stopped(signal) or not await begin_watch(state, services) or self._stopped(signal):
             return None
-        if state.command is None:
+        if state.in_process:
 
             def arguments() -> dict[str, Any]:
                 return body_arguments(state, BodyServices(state, services))
@@ -151,23 +152,17 @@ class _Action:
                 return ThreadBody(state, arguments, services.threads)
             return AsyncBody(state, arguments)
         try:
-            prepared = await services.prepare_process(
-                launch_plan(state, services.limits.kill_after),
-                on_output=BodyServices(state, services).process_output,
-                sink=state.command.sink,
-            )
+            return await (isolated_body(state, services) if state.command is None else command_body(state, services))
         except SpawnRefused as error:
             refused(state, error.error)
             return None
-        return CommandBody(state, prepared)
 
     async def _commit_dispatch(self, body: Body) -> bool:
         """Make `call/dispatched` durable, together with all that was recorded before it."""
         state, services = self._state, self._services
-        process = body.prepared.identity if isinstance(body, CommandBody) else None
         pending = services.emit(
             CallDispatched(
-                run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts + 1, process=process
+                run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts + 1, process=body.identity
             )
         )
         if pending is not None:

@@ -12,7 +12,7 @@ from typing import Any, final
 import anyio
 
 from toolrunner.abort import AbortError
-from toolrunner.facts import AbortReason, Source
+from toolrunner.facts import AbortReason, ProcessIdentity, Source
 from toolrunner.loops import poster
 from toolrunner.pipeline.foreign import error_fact, is_a, members, text_of, type_name
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
@@ -30,6 +30,11 @@ Arguments = Callable[[], dict[str, Any]]
 
 class Body(ABC):
     """One body of one attempt."""
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        """The process that waits to be released as this body; None for a body in this process."""
+        return None
 
     @abstractmethod
     async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, final
 
-import anyio
-
-from toolrunner.facts import AbortReason, Process, Source, StopPhase, Text
-from toolrunner.pipeline.bodies import Body, Gate, torn_down
+from toolrunner.facts import Process, ProcessIdentity, Text
+from toolrunner.pipeline.bodies import Body, Gate
+from toolrunner.pipeline.context import BodyServices
+from toolrunner.pipeline.released import never_ran, note_stop, released_end
+from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
@@ -43,6 +44,17 @@ def _stdin(command: Command) -> Stdin | bytes | Path:
             return command.stdin.encode()
 
 
+async def command_body(state: ActiveCall, services: Services) -> "CommandBody":
+    """The command at its gate. Raises SpawnRefused."""
+    assert state.command is not None
+    prepared = await services.prepare_process(
+        launch_plan(state, services.limits.kill_after),
+        on_output=BodyServices(state, services).process_output,
+        sink=state.command.sink,
+    )
+    return CommandBody(state, prepared)
+
+
 @final
 class CommandBody(Body):
     """One prepared process. `prepared` waits at its gate until `run`."""
@@ -51,45 +63,27 @@ class CommandBody(Body):
         self._state = state
         self.prepared = prepared
 
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        return self.prepared.identity
+
     async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:  # noqa: ARG002 - the ladder ends it, no cancel
         if not gate():
             await self.prepared.abandon()
             return None
         # The moment of action: nothing between the gate's yes and the release.
         self.prepared.go()
-        end = await self._wait()
-        self._trace(end)
-        if not end.started:
-            error = end.spawn_error
-            self._state.never_ran(
-                Error(error.kind, error.message) if error is not None else Error(ErrorKind.SETUP, "the command never ran")
-            )
+        end = await released_end(self._state, self.prepared)
+        note_stop(self._state, end, timed_out=end.cause is EndCause.TIMED_OUT)
+        if never_ran(self._state, end):
             return None
         return command_end(self._state, end)
-
-    async def _wait(self) -> ProcessEnd:
-        while True:
-            try:
-                with anyio.CancelScope(shield=True):
-                    return await self.prepared.wait()
-            except anyio.get_cancelled_exc_class():
-                # The process must not outlive the loop: kill now, and go on waiting.
-                torn_down(self._state)
-                self.prepared.stop(grace=0)
 
     def deliver(self) -> None:
         self.prepared.stop()
 
     async def discard(self) -> None:
         await self.prepared.abandon()
-
-    def _trace(self, end: ProcessEnd) -> None:
-        trace = self._state.stop
-        trace.signals, trace.escalated = end.signals, end.escalated
-        if end.cause is EndCause.TIMED_OUT:
-            trace.request(AbortReason(Source.TIMEOUT, "the time limit is over"), StopPhase.RUNNING, end.stop_requested_at)
-        if trace.reason is not None and end.delivered_at is not None:
-            trace.delivered_at = trace.delivered_at or end.delivered_at
 
 
 def refused(state: ActiveCall, error: SpawnError) -> None:

@@ -139,13 +139,13 @@ class LiveBody:
         return self._entered
 
     def _start_clock(self) -> None:
-        """The body's own clock and its merged signal. A command's clock is its keeper's: a starved loop must not stop it."""
+        """The body's own clock and its merged signal. A process's clock is its keeper's: a starved loop must not stop it."""
         state = self._state
         # Without drains: also one that a wrapper brought in lets a started body finish.
         signals = [self._signal.immediate()]
         assert state.registration is not None
         seconds = state.call.timeout if state.call.timeout is not None else state.registration.tool.timeout
-        if seconds is not None and state.command is None:
+        if seconds is not None and state.in_process:
             self._deadline = Deadline(seconds, "the time limit")
             signals.append(self._deadline.signal)
         state.body_signal = AbortSignal.any(*signals)
@@ -166,7 +166,7 @@ class LiveBody:
         self._services.emit(CallStopDelivered(run_id=state.run_id))
         self._since = state.stop.delivered_at
         self._report_later(REPORT_AFTER, REPORT_AFTER)
-        if self._services.limits.settle_timeout is not None and state.command is None:
+        if self._services.limits.settle_timeout is not None and state.in_process:
             self._timers.append(call_later(self._services.limits.settle_timeout, self._publish_early))
 
     def _report_later(self, seconds: float, waited: float) -> None:
@@ -179,7 +179,7 @@ class LiveBody:
 
     def still_running(self) -> StillRunning:
         """The body, as a result or report lists it."""
-        kind = StillRunningKind.PROCESS if self._state.command is not None else StillRunningKind.BODY
+        kind = StillRunningKind.BODY if self._state.in_process else StillRunningKind.PROCESS
         return StillRunning(what=self._state.name, kind=kind, since=self._since)
 
     def _publish_early(self) -> None:

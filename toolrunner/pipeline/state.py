@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger, Scan
-from toolrunner.facts import AbortReason, GrantKey, Note, Process, Source, StillRunning, Stop, StopPhase
+from toolrunner.facts import AbortReason, GrantKey, Isolation, Note, Process, Source, StillRunning, Stop, StopPhase
 from toolrunner.facts.texts import well_formed
 from toolrunner.observe import Snapshot, Watch, Writer
 from toolrunner.pipeline.environment import Environment
@@ -211,6 +211,12 @@ class ActiveCall:
     def name(self) -> str:
         """The name the call was made by."""
         return self.call.name
+
+    @property
+    def in_process(self) -> bool:
+        """Whether its body runs in this process: then nobody can end it, and its clock is the runner's, not a keeper's."""
+        isolated = self.registration is not None and self.registration.tool.isolation is Isolation.PROCESS
+        return self.command is None and not isolated
 
     @property
     def saw_abort(self) -> bool:
