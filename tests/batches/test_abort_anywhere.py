@@ -1,5 +1,6 @@
 """abort() from wherever somebody may call it: it never raises, never blocks, and the first cause stays the cause."""
 
+import asyncio
 import gc
 import os
 import signal
@@ -10,7 +11,8 @@ import anyio
 import pytest
 from batches.stage import Stage, opened, step, until
 
-from toolrunner import AbortController, AbortSignal, ToolCall, ToolContext, tool
+from toolrunner import AbortController, AbortSignal, Runner, ToolCall, ToolContext, ToolResult, shell, tool
+from toolrunner.records import Record
 
 pytestmark = [pytest.mark.anyio, pytest.mark.case("E29")]
 
@@ -151,3 +153,40 @@ async def test_callbacks_run_once_on_their_loop_and_never_inside_abort() -> None
         assert calls == [threading.get_ident()]
         await until(lambda: len(calls) == 2)
     assert calls == [threading.get_ident(), 1]
+
+
+@pytest.mark.parametrize("from_thread", [False, True], ids=["from the loop", "from a thread"])
+@pytest.mark.parametrize("kind", ["command", "body"])
+def test_under_a_bare_asyncio_run_an_abort_is_delivered_all_the_same(
+    kind: str, from_thread: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Most hosts: nobody has told sniffio, which anyio asks, that this is asyncio, and a callback runs in no task."""
+    controller, seen = AbortController(), list[str]()
+
+    async def main() -> ToolResult:
+        started = asyncio.Event()
+        stage = Stage()
+
+        def observe(record: Record) -> None:
+            seen.append(record.type)
+            if record.type == "output":
+                started.set()
+
+        async with Runner([shell, stage.tools]) as runner:
+            call = ToolCall("shell", {"command": "echo ready; sleep 613"}) if kind == "command" else step("a")
+            batch = runner.start_batch([call], signal=controller.signal, on_event=observe)
+            await asyncio.wait_for(started.wait() if kind == "command" else stage.started("a"), 10)
+            if from_thread:
+                thread = threading.Thread(target=controller.abort)
+                thread.start()
+                thread.join()
+            else:
+                controller.abort()
+            return (await asyncio.wait_for(batch.results(), 10))[0]
+
+    result = asyncio.run(main())
+    assert (result.outcome, result.ended, result.still_running) == ("aborted", "stopped", ())
+    assert result.stop is not None
+    assert result.stop.delivered_at is not None
+    assert seen.count("call/stop_delivered") == 1
+    assert caplog.text == ""

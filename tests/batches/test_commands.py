@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -19,7 +20,7 @@ def script(line: str, watch: list[str] = []) -> Command:  # noqa: B006 - a schem
     return Command(("bash", "-c", line), output_limit=2000, watch=tuple(watch))
 
 
-async def stopped(line: str, ready: str, *, watch: tuple[str, ...] = (), bound: float = 20) -> ToolResult:
+async def stopped(line: str, ready: str, **settings: Any) -> ToolResult:
     """Run a command until its output has `ready`, then abort it."""
     controller, said = AbortController(), list[str]()
 
@@ -29,8 +30,8 @@ async def stopped(line: str, ready: str, *, watch: tuple[str, ...] = (), bound: 
             if ready in "".join(said):
                 controller.abort("seen enough")
 
-    async with opened(script, bound=bound) as runner:
-        call = ToolCall("script", {"line": line, "watch": list(watch)})
+    async with opened(script, bound=20, **settings) as runner:
+        call = ToolCall("script", {"line": line})
         (result,) = await runner.run_batch([call], signal=controller.signal, on_event=observe)
     return result
 
@@ -101,8 +102,8 @@ async def test_a_descendant_that_closed_its_output_has_its_grace_after_the_leade
 
 
 @pytest.mark.case("E3")
-async def test_the_output_of_a_stopped_command_past_its_limit_is_in_the_file_that_the_result_names() -> None:
-    result = await stopped("seq 1 5000; echo ready; sleep 613", "ready")
+async def test_the_output_of_a_stopped_command_past_its_limit_is_in_the_file_that_the_result_names(tmp_path: Path) -> None:
+    result = await stopped("seq 1 5000; echo ready; sleep 613", "ready", spill_dir=tmp_path / "spill")
     assert result.process is not None
     assert result.process.truncated
     assert result.process.stdout_bytes == len("".join(f"{n}\n" for n in range(1, 5001))) + len("ready\n")
@@ -111,8 +112,16 @@ async def test_the_output_of_a_stopped_command_past_its_limit_is_in_the_file_tha
     assert len(result.process.spill) == 1
     spill = Path(result.process.spill[0])
     assert spill.read_text() == "".join(f"{n}\n" for n in range(1, 5001)) + "ready\n"
-    spill.unlink()
+    assert spill.parent == tmp_path / "spill"
+    assert spill.stat().st_mode & 0o777 == 0o600
     assert str(spill) in text(result)
+
+
+async def test_without_a_folder_for_it_output_past_the_limit_is_only_counted() -> None:
+    result = await stopped("seq 1 5000; echo ready; sleep 613", "ready")
+    assert result.process is not None
+    assert (result.process.truncated, result.process.spill) == (True, ())
+    assert "More of its output" not in text(result)
 
 
 @pytest.mark.case("E20")
