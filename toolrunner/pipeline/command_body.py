@@ -8,7 +8,7 @@ from toolrunner.facts import Process, ProcessIdentity, Text
 from toolrunner.pipeline.bodies import Body, Gate
 from toolrunner.pipeline.context import BodyServices
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
-from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.services import Limits, Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
@@ -16,19 +16,20 @@ from toolrunner.tasks import OwnedTask
 from toolrunner.tools import Command, Reply
 
 
-def launch_plan(state: ActiveCall, kill_after: float) -> LaunchPlan:
+def launch_plan(state: ActiveCall, limits: Limits) -> LaunchPlan:
     """What the supervisor is to start for this call."""
     command = state.command
     assert command is not None
     assert state.registration is not None
     tool = state.registration.tool
-    grace = next((one for one in (command.kill_after, tool.kill_after) if one is not None), kill_after)
+    grace = next((one for one in (command.kill_after, tool.kill_after) if one is not None), limits.kill_after)
     return LaunchPlan(
         argv=tuple(command.argv),
         env=dict(command.env),
         cwd=state.environment.cwd or None,
         stdin=_stdin(command),
         output_limit=command.output_limit,
+        spill_dir=limits.spill_dir,
         kill_after=grace,
         timeout=next((one for one in (state.call.timeout, command.timeout, tool.timeout) if one is not None), None),
     )
@@ -48,7 +49,7 @@ async def command_body(state: ActiveCall, services: Services) -> "CommandBody":
     """The command at its gate. Raises SpawnRefused."""
     assert state.command is not None
     prepared = await services.prepare_process(
-        launch_plan(state, services.limits.kill_after),
+        launch_plan(state, services.limits),
         on_output=BodyServices(state, services).process_output,
         sink=state.command.sink,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from toolrunner.loops import LoopCall, Post
 from toolrunner.observe import Watches
@@ -27,6 +28,8 @@ class Limits:
     max_threads: int = 32
     max_processes: int = 256
     dedupe_by_arguments: bool = False
+    spill_dir: Path | None = None
+    """Where output past a command's limit is kept whole; None = it is only counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,12 @@ def status_text(result: CallFacts) -> str:
 
 def _status(result: CallFacts, message_limit: int | None) -> str:
     if result.outcome is Outcome.SUCCEEDED and not result.still_running and not result.replayed:
-        return " ".join(part for part in (_around(result), _notes(result)) if part)
+        return " ".join(part for part in (_spilled(result), _around(result), _notes(result)) if part)
     said = [
         _happened(result, message_limit),
         _stop(result),
         _exit(result),
+        _spilled(result),
         "" if result.outcome is Outcome.SUCCEEDED else effects_text(result.effects),
         _around(result),
         f"This is the recorded result of the earlier call {result.about_run_id}; nothing was run again."
@@ -84,6 +85,11 @@ def _stop(result: CallFacts) -> str:
     if result.outcome in _STOPPED:
         return f"The stop came from {asked_by(stop)}."
     return f"It had also been asked to stop, by {asked_by(stop)}."
+
+
+def _spilled(result: CallFacts) -> str:
+    files = result.process.spill if result.process is not None else ()
+    return f"More of its output is in {', '.join(map(one_line, files))}." if files else ""
 
 
 def effects_text(effects: Effects) -> str:

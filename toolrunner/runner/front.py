@@ -7,6 +7,7 @@ controller may come from elsewhere. Calls run in tasks of the runner's own, so n
 import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -59,6 +60,8 @@ class Runner:
         kill_after: seconds between SIGTERM and SIGKILL, for tools that do not say.
         dedupe_by_arguments: equal calls of the session are answered from the first one.
         max_threads, max_processes: bodies of each kind at once, over all batches.
+        spill_dir: a private folder for the output of commands past their limit, made when needed and left to whoever named it;
+            without one such output is only counted.
         supervisor: how processes are supervised; by default the best that this host can do.
 
     Raises:
@@ -83,6 +86,7 @@ class Runner:
         dedupe_by_arguments: bool = False,
         max_threads: int = 32,
         max_processes: int | None = None,
+        spill_dir: str | Path | None = None,
         supervisor: Callable[[], Processes] = Supervisor,
     ) -> None:
         self._settings = Settings(
@@ -99,6 +103,7 @@ class Runner:
             dedupe_by_arguments=dedupe_by_arguments,
             max_threads=max_threads,
             max_processes=max_processes,
+            spill_dir=spill_dir,
             supervisor=supervisor,
         )
         self._catalogue = Catalogue(Toolset(tools))

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 from toolrunner.errors import ConfigError
@@ -43,6 +44,7 @@ class Settings:
     dedupe_by_arguments: bool = False
     max_threads: int = 32
     max_processes: int | None = None
+    spill_dir: str | Path | None = None
     supervisor: Callable[[], Processes] = Supervisor
 
     def __post_init__(self) -> None:
@@ -55,6 +57,8 @@ class Settings:
         for what in ("max_parallel", "max_threads"):
             _require(_is_count(getattr(self, what)), what, getattr(self, what), "a whole number, 1 or more")
         most = self.max_processes
+        spill = self.spill_dir
+        _require(spill is None or (isinstance(spill, str | Path) and bool(str(spill))), "spill_dir", spill, "a folder, or None")
         _require(most is None or _is_count(most), "max_processes", most, "a whole number, 1 or more, or None")
         words = [str(word) for word in OnHostCancel]
         _require(self.on_host_cancel in words, "on_host_cancel", self.on_host_cancel, " or ".join(map(repr, words)))
@@ -67,6 +71,7 @@ class Settings:
             kill_after=self.kill_after,
             dedupe_by_arguments=self.dedupe_by_arguments,
             max_threads=self.max_threads,
+            spill_dir=Path(self.spill_dir).absolute() if self.spill_dir is not None else None,
             max_processes=self.max_processes if self.max_processes is not None else default_max_processes(),
         )
 
