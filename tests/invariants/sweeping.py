@@ -22,9 +22,17 @@ async def sweep(world: World, scenario: Scenario, *, seed: int = 0, **options: A
     """Abort `scenario` before each step in turn; returns how many rounds that took."""
     if seed and hasattr(current_token().native_token, "call_soon"):
         return BOUNDLESS
+
+    async def watched(signal: AbortSignal) -> ToolResult | Sequence[ToolResult]:
+        world.caller = signal
+        try:
+            return await scenario(signal)
+        finally:
+            world.caller = None
+
     rounds = 0
     with anyio.fail_after(BOUND):
-        async with contextlib.aclosing(abort_sweep(scenario, seed=seed, **options)) as sweep:
+        async with contextlib.aclosing(abort_sweep(watched, seed=seed, **options)) as sweep:
             async for one in sweep:
                 results = [one.value] if isinstance(one.value, ToolResult) else list(one.value)
                 await checked(world, results, f"aborted before step {one.step} (seed {seed}, {options})")

@@ -10,7 +10,7 @@ from typing import Any, Self, cast, final
 
 import anyio
 
-from toolrunner import Command, Policy, Runner, ToolCall, command_tool
+from toolrunner import AbortSignal, Command, Policy, Runner, ToolCall, command_tool
 from toolrunner.policy import Approver, Rule, Verdict
 from toolrunner.records import CallEnded, CallRecorded, CallSettled, Record
 from toolrunner.testing import Entry, FakeCommand, FakeSupervisor, Gate, Recorder, Script, ScriptedTool
@@ -52,6 +52,10 @@ class World:
         """Whether a hook or wrapper is in the way of every call, the next one too."""
         self.max_parallel: int = settings.get("max_parallel", 10)
         self.checks = 0
+        self.caller: AbortSignal | None = None
+        """The caller's signal of this round, if it is known: no body may be entered once that is aborted."""
+        for one in self.tools.values():
+            one.on_enter = self._entered
         self.is_one_batch = False
         """Whether all its calls belong to one batch, so that they are committed in the model's order."""
         self.then: dict[str, Truth] = {}
@@ -96,6 +100,15 @@ class World:
         below = [self.truth(child) for child in self.children(run_id)]
         made = [target for entry in entries for target in entry.made] + [target for one in below for target in one.made]
         return Truth(entries, tuple(made), any(entry.running for entry in entries) or any(one.running for one in below))
+
+    def _entered(self, entry: Entry) -> None:
+        # A thread may be stopped between the decision and its first line, so only bodies in the loop can be told from late ones.
+        if self.caller is None or self.tools[entry.tool].script.sync or entry.tool == "probe":
+            return
+        # A drain lets a started call go on to its end, its children included.
+        is_child = any(one.run_id == entry.run_id and one.parent_run_id is not None for one in self.accepted)
+        if (self.caller.immediate() if is_child else self.caller).aborted:
+            self.early.append(f"{entry.tool} was entered although its caller had aborted before (3)")
 
     def _look(self, record: Record) -> None:
         """What must be true at the very moment at which the runner says that a call is over."""

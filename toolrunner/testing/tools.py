@@ -3,7 +3,7 @@
 State: the `Entry` of each time a body was entered, written by that body alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack, final
 
@@ -64,6 +64,8 @@ class ScriptedTool:
         self.name = called
         self.script = script if script is not None else Script()
         self.entries: list[Entry] = []
+        self.on_enter: Callable[[Entry], object] | None = None
+        """Called as the first thing that a body does: in the step in which the runner decided that it may start."""
         self.tool: AnyTool = self._made(options)
 
     def entries_of(self, run_id: str) -> list[Entry]:
@@ -83,6 +85,8 @@ class ScriptedTool:
     def _enter(self, ctx: ToolContext[Any]) -> Entry:
         entry = Entry(self.name, ctx.run_id, ctx.attempt)
         self.entries.append(entry)
+        if self.on_enter is not None:
+            self.on_enter(entry)
         return entry
 
     def _end(self, entry: Entry) -> JsonValue:
