@@ -29,4 +29,9 @@ class Deadline:
 
 def is_duration(seconds: object) -> bool:
     """Whether a time-out has a usable value: a finite number above 0, and no bool."""
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds) and seconds > 0
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return False
+    try:
+        return 0 < float(seconds) < math.inf
+    except OverflowError:  # a whole number that no clock can count to
+        return False
