@@ -5,12 +5,14 @@ Why not a task group: `async with Runner()` may be entered and left in different
 State: the set of live tasks, changed by `spawn` and by each task's own end.
 """
 
+import contextlib
 import contextvars
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, final
 
 import anyio
+import anyio.lowlevel
 
 from toolrunner.loops import current_native_task, spawn_detached
 
@@ -42,14 +44,19 @@ class OwnedTask:
         else:
             self._native.cancel()
 
-    def absorb(self) -> None:
-        """Take note that the cancel was used up by what ran inside, so that the task's later waits are its own again.
+    async def absorb(self, *, delivered: bool) -> None:
+        """Use the cancel up, so that the task's later waits are its own again. `delivered`: what ran inside ended by it.
 
-        asyncio counts cancel requests per task, and `asyncio.timeout` as well as anyio's scopes look at the count.
+        asyncio counts cancel requests per task, and `asyncio.timeout` as well as anyio's scopes look at the count. One that was
+        made while the task ran its last step would be raised by the next wait: `uncancel` takes it back from 3.13 on only.
         """
         uncancel = getattr(self._native, "uncancel", None)
-        if uncancel is not None:
-            uncancel()
+        if uncancel is None:
+            return
+        if not delivered:
+            with contextlib.suppress(anyio.get_cancelled_exc_class()):
+                await anyio.lowlevel.checkpoint()
+        uncancel()
 
     def was_cancelled_from_outside(self, error: BaseException, *, told: bool) -> bool:
         """Whether `error` is a cancellation of this task that is not ours (`told`: ours was made).

@@ -67,16 +67,18 @@ class AsyncBody(Body):
             return None
         # No await from the gate to the first step of the body.
         self._task = task
+        delivered = False
         try:
             returned = await tool.fn(**kwargs)
         except BaseException as error:  # noqa: BLE001 - the body's own; whatever it raised is its end
+            delivered = is_a(error, anyio.get_cancelled_exc_class())
             if task.was_cancelled_from_outside(error, told=self._told):
                 torn_down(self._state)
             return raised(self._state, error, saw_abort=self._told)
         finally:
             self._task = None
             if self._told:
-                task.absorb()
+                await task.absorb(delivered=delivered)
         return returned_end(self._state, returned, saw_abort=self._told or self._state.saw_abort)
 
     def deliver(self) -> None:
