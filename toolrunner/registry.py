@@ -49,7 +49,10 @@ class ChildCalls:
         self._detach = detach
 
     async def run(self, parent: ActiveCall, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Run one child and wait for it. A cancelled parent stops waiting; it does not end before the child does."""
+        """Run one child and wait for it. A cancelled parent stops waiting; it does not end before the child does.
+
+        A KeyboardInterrupt or SystemExit out of the child's body goes on through its parent's, so that it reaches the host.
+        """
         services = self._services()
         state = accept(
             ToolCall(name, arguments),
@@ -76,6 +79,8 @@ class ChildCalls:
 
         services.root.spawn(live, f"call {name}")
         await state.settled.wait()
+        if state.end is not None and state.end.fatal is not None:
+            raise state.end.fatal
         assert state.result is not None
         return state.result
 
