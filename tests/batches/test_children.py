@@ -340,3 +340,24 @@ async def test_two_siblings_children_with_each_others_locks_do_not_wait_for_ever
     # A lock order that only the tools' author can know. What is ours: a stop always gets everybody out of it.
     assert {result.outcome for result in results} == {"aborted"}
     assert all("stopped" in text(result) for result in results)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+async def test_an_interrupt_out_of_a_child_goes_through_its_parent_to_the_host(error: type[BaseException]) -> None:
+    stage = Stage()
+
+    @tool
+    async def child() -> None:
+        raise error("from the child")
+
+    @tool(parallel_safe=True)
+    async def parent(ctx: ToolContext[Any]) -> None:
+        await stage.started("beside")
+        await ctx.run("child")
+
+    async with opened(parent, child, stage.tools) as runner:
+        batch = runner.start_batch([call("parent"), step("beside")])
+        with pytest.raises(error, match="from the child"):
+            await batch
+        results = [runner.result(run_id) for run_id in batch.run_ids]
+    assert [(str(result.outcome), result.ended) for result in results] == [("failed", "raised"), ("aborted", "stopped")]
