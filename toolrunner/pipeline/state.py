@@ -265,11 +265,14 @@ class ActiveCall:
             self.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, error)
 
     def refuse_if_aborted(self) -> bool:
-        """The check between two steps before dispatch: an abort, or the batch's deadline, closes the way."""
+        """The check between two steps before dispatch: an abort, or the batch's deadline, closes the way.
+
+        It closes it for another attempt of a started call too, which is not refused by that: its last end is what it is told by.
+        """
         reason = self.signal.reason
         if reason is not None:
             self.refuse_because(reason)
-        return self.refusal is not None
+        return reason is not None or self.refusal is not None
 
     def ancestors(self) -> "list[ActiveCall]":
         """The calls in whose bodies this one was made, nearest first."""
