@@ -176,6 +176,7 @@ def test_a_named_signal_is_told_under_its_name_and_keeps_the_order() -> None:
     assert merged.reason == AbortReason("wrapper:budget", "spent")
     assert wrapper.signal.reason == AbortReason("caller", "spent")
     assert merged.immediate().reason == AbortReason("caller", "user")
+    assert not wrapper.signal.immediate().named("wrapper:budget").aborted, "a name lets no drain through"
 
 
 @pytest.mark.case("T12")

@@ -191,9 +191,10 @@ async def spawned(root: TaskRoot, fn: Callable[[], Any], name: str = "task") -> 
 
 @pytest.mark.uvloop
 async def test_the_root_knows_who_lives_and_waits_for_all_later_ones_too() -> None:
-    root, go, order = TaskRoot(), anyio.Event(), list[str]()
+    root, go, go_on, order = TaskRoot(), anyio.Event(), anyio.Event(), list[str]()
 
     async def second() -> None:
+        await go_on.wait()
         order.append("second")
 
     async def first() -> None:
@@ -203,10 +204,18 @@ async def test_the_root_knows_who_lives_and_waits_for_all_later_ones_too() -> No
 
     await spawned(root, first, "first")
     assert root.live == ("first",)
-    go.set()
-    with anyio.fail_after(5):
+
+    async def wait() -> None:
         await root.wait_empty()
-    assert order == ["first", "second"]
+        order.append("empty")
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            go.set()
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+    assert order == ["first", "second", "empty"]
     assert not root.live
 
 
