@@ -83,6 +83,9 @@ class LeaseDesk:
         for its child would wait for itself.
         """
         lease = Lease(self, self._without_what_is_held_above(needs, parent), parent)
+        if not self._queue and self._fits(lease):  # nobody to overtake, nothing to wait for: most calls
+            self._take(lease)
+            return lease
         waiting = _Waiting(lease, anyio.Event())
         self._queue.append(waiting)
         self._grant()
@@ -115,8 +118,10 @@ class LeaseDesk:
     def give_back(self, lease: Lease) -> None:
         """Called by `Lease.release`, once per lease."""
         del self._out[lease]
-        self._used.subtract(place.pool for place in lease.needs.places)
-        self._grant()
+        for place in lease.needs.places:
+            self._used[place.pool] -= 1
+        if self._queue:
+            self._grant()
 
     def _grant(self) -> None:
         """Grant, in order, all that fits. A waiting call keeps later ones from overtaking it on what it waits for."""
@@ -131,9 +136,19 @@ class LeaseDesk:
                 blocked.append(lease)
                 continue
             self._queue.remove(waiting)
-            self._out[lease] = None
-            self._used.update(place.pool for place in lease.needs.places)
+            self._take(lease)
             waiting.granted.set()
+
+    def _take(self, lease: Lease) -> None:
+        self._out[lease] = None
+        for place in lease.needs.places:
+            self._used[place.pool] += 1
+
+    def _fits(self, lease: Lease) -> bool:
+        """Whether it could be taken now if nobody waited."""
+        if any(self._used[place.pool] >= place.limit for place in lease.needs.places):
+            return False
+        return not lease.needs.resources or not self._conflicts(lease, lease.held_above(), self._out)
 
     @staticmethod
     def _conflicts(lease: Lease, above: set[Lease], others: Iterable[Lease]) -> bool:

@@ -78,7 +78,8 @@ class LiveBody:
     async def run(self) -> None:
         """Start the body's task and wait: for its end, or until the call is published early."""
         state = self._state
-        state.published_early = anyio.Event()
+        if state.published_early.is_set():  # by an earlier attempt's end
+            state.published_early = anyio.Event()
         state.lives = True
         self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
         # Cancelled natively while it waits: by a wrapper that has a clock of its own, which only listens. (The loop's own
@@ -112,21 +113,21 @@ class LiveBody:
                 take_back()
             if self._deadline is not None:
                 self._deadline.cancel()
-        with anyio.CancelScope(shield=True):
-            if end is None:
-                await end_watch(state, self._services)
-                return
-            # What had asked it to stop when it ended: the first check of row 10.
-            state.cause = state.body_signal.reason
-            if state.cause is not None:
-                state.stop.request(state.cause, StopPhase.RUNNING)
-            if state.stop.reason is not None:
-                state.stop.ended_at = now()
-            for child in tuple(state.children):
-                await wait_through(child.settled)
-            state.scan = await end_watch(state, self._services)
-            state.end = end
-            await self._record_end()
+        # From here on every wait has a shield of its own; most calls have none to wait for.
+        if end is None:
+            await end_watch(state, self._services)
+            return
+        # What had asked it to stop when it ended: the first check of row 10.
+        state.cause = state.body_signal.reason
+        if state.cause is not None:
+            state.stop.request(state.cause, StopPhase.RUNNING)
+        if state.stop.reason is not None:
+            state.stop.ended_at = now()
+        for child in tuple(state.children):
+            await wait_through(child.settled)
+        state.scan = await end_watch(state, self._services)
+        state.end = end
+        await self._record_end()
         if not will_retry(state):
             self._give_back()
 
@@ -200,4 +201,5 @@ class LiveBody:
             )
         )
         if pending is not None:
-            await pending
+            with anyio.CancelScope(shield=True):
+                await pending
