@@ -131,6 +131,15 @@ def test_a_leader_that_goes_between_the_order_and_the_kill_was_not_stopped_by_us
     assert (world.call.cause, world.call.delivered, world.call.signals) == ("", None, [])
 
 
+def test_the_end_of_the_output_does_not_end_the_ladder(world: World) -> None:
+    world.kernel.others = [LEADER + 1]
+    world.call.stop("stopped", 2.0)
+    world.exits(15)
+    world.call.observe_children()
+    world.call.eof()
+    assert not world.call.finish  # who closed its streams may be cleaning up in its grace
+
+
 def test_the_first_cause_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, timeout=1.0)
     world.call.release()
