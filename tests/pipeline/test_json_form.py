@@ -41,12 +41,12 @@ async def rich(ctx: ToolContext[Any], value: Any = None) -> Reply:
     async with ctx.effect("file", Path("b")) as effect:  # type: ignore[arg-type]
         effect.not_applied()
     ctx.follow_up({"n": [1, 2.5, None, True, "é"]})
-    content: tuple[Content, ...] = (
+    shown: list[Content] = [
         Text("é\n\u2028"),
         Image("aGk=", "image/png"),
         File("aGk=", "text/plain", "a"),
         Json({"a": [1]}),
-    )
+    ]
     return Reply({"given": value}, shown, ("more",), Error("half", "some") if value == "error" else None)
 
 
