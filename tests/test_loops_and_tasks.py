@@ -305,7 +305,7 @@ async def test_absorbing_a_cancel_gives_the_later_waits_back() -> None:
             await anyio.sleep_forever()
         except asyncio.CancelledError:
             counts.append(me.cancelling())
-        box[0].absorb()
+        await box[0].absorb(delivered=True)
         counts.append(me.cancelling())
         # Both of these look at the count to tell their own cancel from a foreign one.
         with pytest.raises(TimeoutError):
@@ -328,10 +328,36 @@ async def test_absorbing_on_trio_is_nothing() -> None:
         pytest.skip("the other loop's")
     root, go = TaskRoot(), anyio.Event()
     task = await spawned(root, go.wait)
-    task.absorb()
+    await task.absorb(delivered=True)
+    await task.absorb(delivered=False)
     go.set()
     with anyio.fail_after(5):
         await task.done.wait()
+
+
+async def test_a_cancel_that_came_with_the_last_step_is_absorbed_before_it_hits_a_later_wait() -> None:
+    if not on_asyncio():
+        pytest.skip("trio has no count to restore")
+    root, seen = TaskRoot(), list[str]()
+    box = list[OwnedTask]()
+
+    async def work() -> None:
+        await anyio.lowlevel.checkpoint()
+        box[0].cancel()  # made while it runs: the next wait would raise it
+        await box[0].absorb(delivered=False)
+        await anyio.sleep(0.001)
+        seen.append("waited")
+        assert native_count() == 0
+
+    box.append(root.spawn(work, "task"))
+    with anyio.fail_after(5):
+        await box[0].done.wait()
+    assert seen == ["waited"]
+
+
+def native_count() -> int:
+    count: int = current_native_task().cancelling()
+    return count
 
 
 async def test_a_cancellation_of_ours_is_told_from_one_from_outside() -> None:
