@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, assert_never_entered, of_type, opened, quiet, step, text
+from batches.stage import Stage, assert_never_entered, of_type, opened, quiet, step
 
 from toolrunner import AbortController, Runner, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.errors import NestedRun
@@ -307,39 +307,6 @@ async def test_many_children_at_once_do_not_count_against_the_batchs_pool() -> N
         results = await batch
     assert [result.outcome for result in results] == ["succeeded", "succeeded"]
     assert stage.entered[-1] == "after"
-
-
-async def test_two_siblings_children_with_each_others_locks_do_not_wait_for_ever() -> None:
-    """Each parent holds a lock and its child wants the other's: nobody can be granted, so the deadlock has to be told or cut."""
-    controller = AbortController()
-    both = anyio.Event()
-    inside: list[str] = []
-
-    @tool(parallel_safe=True, resources=lambda a: [a["key"]])
-    async def leaf(key: str) -> str:
-        return key
-
-    @tool(parallel_safe=True, resources=lambda a: [a["own"]])
-    async def parent(own: str, other: str, ctx: ToolContext[Any]) -> Any:
-        inside.append(own)
-        if len(inside) == 2:
-            both.set()
-        await both.wait()
-        return (await ctx.run("leaf", {"key": other})).value
-
-    async with opened(parent, leaf) as runner:
-        batch = runner.start_batch(
-            [call("parent", own="x", other="y"), call("parent", own="y", other="x")], signal=controller.signal
-        )
-        await both.wait()
-        await quiet()
-        controller.abort("out of it")
-        results = await batch
-        assert runner._services is not None
-        assert runner._services.leases.held == 0
-    # A lock order that only the tools' author can know. What is ours: a stop always gets everybody out of it.
-    assert {result.outcome for result in results} == {"aborted"}
-    assert all("stopped" in text(result) for result in results)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

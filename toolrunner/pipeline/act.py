@@ -16,7 +16,7 @@ from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.finish import provisional
 from toolrunner.pipeline.isolation.body import isolated_body
 from toolrunner.pipeline.keys import take_key
-from toolrunner.pipeline.leases import Needs, Place
+from toolrunner.pipeline.leases import Needs, Place, WouldDeadlock
 from toolrunner.pipeline.live import LiveBody
 from toolrunner.pipeline.retry import attempts
 from toolrunner.pipeline.services import Services
@@ -76,7 +76,11 @@ class _Action:
         """Row 6: wait for slot and locks, then check again *after the wait*. False = the call will not go on."""
         state = self._state
         parent = state.parent.lease if state.parent is not None else None
-        state.lease = await self._services.leases.ask(self._needs(), state.signal, parent)
+        try:
+            state.lease = await self._services.leases.ask(self._needs(), state.signal, parent)
+        except WouldDeadlock as error:
+            state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
+            return False
         if state.lease is None:
             state.refuse_if_aborted()
             return False

@@ -7,11 +7,13 @@ out and the queue, changed by `ask` and `Lease.release` only, synchronously. Not
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import final
 
 import anyio
 
 from toolrunner.abort import AbortSignal
+from toolrunner.errors import ToolrunnerError
 from toolrunner.tools import Resource
 
 
@@ -59,6 +61,13 @@ class Lease:
         return above
 
 
+class WouldDeadlock(ToolrunnerError):
+    """A child call would wait for a call that waits, through a child of its own, for this one. Becomes a result."""
+
+    def __init__(self) -> None:
+        super().__init__("it would wait for a call that itself waits for this one; let calls take resources in one order")
+
+
 @dataclass(eq=False, slots=True)
 class _Waiting:
     lease: Lease
@@ -80,7 +89,7 @@ class LeaseDesk:
         """Wait for everything in `needs`; None if `signal` is aborted first (nothing is held then).
 
         A child needs no place that a call above it holds, and is not kept out by the locks of those: else a parent that waits
-        for its child would wait for itself.
+        for its child would wait for itself. Raises `WouldDeadlock` for a child whose wait would close a circle of parents.
         """
         lease = Lease(self, self._without_what_is_held_above(needs, parent), parent)
         if not self._queue and self._fits(lease):  # nobody to overtake, nothing to wait for: most calls
@@ -91,6 +100,9 @@ class LeaseDesk:
         self._grant()
         if lease in self._out:
             return lease
+        if parent is not None and lease in self._stuck():
+            self._queue.remove(waiting)
+            raise WouldDeadlock
         unsubscribe = signal.on_abort(waiting.granted.set)
         try:
             await waiting.granted.wait()
@@ -139,6 +151,33 @@ class LeaseDesk:
             self._take(lease)
             waiting.granted.set()
 
+    def _stuck(self) -> set[Lease]:
+        """Waiting leases that can never be granted, since what they wait for waits, through its children, for them.
+
+        All are taken as stuck at first; one is not if everything it waits for can go on. A holder can go on unless a child of
+        its call is stuck; of a full pool it is enough that one holder can.
+        """
+        stuck = {waiting.lease for waiting in self._queue}
+        while True:
+            freed = {lease for lease in stuck if self._can_be_granted(lease, stuck)}
+            if not freed:
+                return stuck
+            stuck -= freed
+
+    def _can_be_granted(self, lease: Lease, stuck: set[Lease]) -> bool:
+        held_up = set().union(*(one.held_above() for one in stuck))
+        above = lease.held_above()
+        if self._conflicts(lease, above, held_up):
+            return False
+        ahead = list(takewhile(lambda one: one is not lease, (waiting.lease for waiting in self._queue)))
+        if self._conflicts(lease, above, [one for one in ahead if one in stuck]):
+            return False
+        return all(
+            self._used[place.pool] < place.limit
+            or any(one not in held_up for one in self._out if any(place.pool == other.pool for other in one.needs.places))
+            for place in lease.needs.places
+        )
+
     def _take(self, lease: Lease) -> None:
         self._out[lease] = None
         for place in lease.needs.places:
@@ -152,12 +191,19 @@ class LeaseDesk:
 
     @staticmethod
     def _conflicts(lease: Lease, above: set[Lease], others: Iterable[Lease]) -> bool:
+        """Whether one of `others` keeps `lease` out by a lock.
+
+        A lock that a call above holds is the child's too: nobody who waits for it may keep the child out, since the call above
+        gives it back only after its child has ended. (An ancestor that only reads does not cover a child that writes.)
+        """
         if not lease.needs.resources:
             return False
+        own = {held.key: held.mode for one in above for held in one.needs.resources}
         return any(
             mine.key == theirs.key and "write" in (mine.mode, theirs.mode)
             for other in others
             if other not in above
             for theirs in other.needs.resources
             for mine in lease.needs.resources
+            if own.get(mine.key) not in ("write", mine.mode)
         )
