@@ -148,3 +148,10 @@ def test_the_answer_is_the_calls_own() -> None:
         False,
     )
     assert wire.content == one.content_for_model(200)
+
+
+def test_a_call_that_still_runs_is_not_made_again_beside_itself() -> None:
+    unknown = Effects(EffectState.UNKNOWN)
+    one = (Outcome.ABORTED, Code.ABORTED, True, unknown)
+    assert retry_answer(*one, idempotent=True) is Retry.SAFE
+    assert retry_answer(*one, idempotent=True, still_running=True) is Retry.CHECK_FIRST

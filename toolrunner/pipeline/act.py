@@ -6,6 +6,8 @@ calls and batches alike. Whatever happens, all of it is given back when the body
 
 from typing import Any, Protocol, final
 
+import anyio
+
 from toolrunner.abort import AbortSignal
 from toolrunner.facts import Note, NoteKind
 from toolrunner.pipeline.approve import approve
@@ -116,8 +118,15 @@ class _Action:
         body = await self._make_ready(signal)
         if body is None:
             return
-        if not await self._commit_dispatch(body):
-            await body.discard()
+        committed = False
+        try:
+            committed = await self._commit_dispatch(body)
+        finally:
+            # Also when the wait for the journal is cancelled (by a wrapper with a clock of its own): a process waits at its gate.
+            if not committed:
+                with anyio.CancelScope(shield=True):
+                    await body.discard()
+        if not committed:
             return
         await LiveBody(state, services, body, signal, self._still_allowed, self.give_back).run()
         if state.started or not state.grant_is_stale:

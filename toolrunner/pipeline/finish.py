@@ -129,6 +129,7 @@ def provisional(state: ActiveCall) -> ToolResult:
 def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResult:
     judged = verdict_of(state)
     effects = effects_of(state)
+    still_running = _still_running(state)
     end = state.end
     tool = state.registration.tool if state.registration is not None else None
     started = state.started
@@ -157,10 +158,11 @@ def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResul
         retry=retry_answer(
             judged.outcome, judged.code, started, effects,
             idempotent=tool is not None and tool.annotations.idempotent, error_kind=error.kind if error is not None else None,
+            still_running=bool(still_running),
         ),
         stop=state.stop.facts(),
         process=end.process if end is not None else None,
-        still_running=_still_running(state),
+        still_running=still_running,
         enforced=("kill_tree",) if end is not None and end.process is not None and end.still_running == () else (),
         missing=end.missing if end is not None else (),
         notes=tuple(state.notes),

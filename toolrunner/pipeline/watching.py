@@ -3,6 +3,7 @@
 No state of its own: a call's watch hangs on its ActiveCall. Scans block, so they run in a thread of the runner.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -21,6 +22,7 @@ from toolrunner.tasks import wait_through
 from toolrunner.tools import BodyKind
 
 T = TypeVar("T")
+_logger = logging.getLogger("toolrunner")
 
 
 async def begin_watch(state: ActiveCall, services: Services) -> bool:
@@ -39,7 +41,7 @@ async def begin_watch(state: ActiveCall, services: Services) -> bool:
     state.watch = CallWatch(watch, None)  # at once, so that it is let go whatever becomes of the scan
     try:
         before = await in_thread(services, lambda: snapshot(roots))
-    except ConfigError as error:
+    except (ConfigError, RuntimeError) as error:  # RuntimeError: no thread could be started for it
         drop_watch(state)
         state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.SETUP, str(error)))
         return False
@@ -67,6 +69,9 @@ async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
     try:
         after = await in_thread(services, lambda: rescan(before))
         changes = diff(before, after, watch.finish())
+    except Exception:  # the body is over whatever the look shows; one that failed has seen nothing, and says so
+        _logger.exception("the scan after call %s failed", state.run_id)
+        return _joined(state.scan, Scan((), before.roots, complete=False))
     finally:
         drop_watch(state)
     return _joined(state.scan, Scan(changes, before.roots, before.complete and after.complete))

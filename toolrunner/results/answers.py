@@ -15,15 +15,25 @@ _UNSTARTED: dict[Code | None, Retry] = {
 _TRANSIENT = frozenset({ErrorKind.LIMIT, ErrorKind.HOOK_TIMEOUT})
 
 
-def retry_answer(
-    outcome: Outcome, code: Code | None, started: bool, effects: Effects, *, idempotent: bool, error_kind: str | None = None
+def retry_answer(  # noqa: PLR0913 - all that the answer rests on
+    outcome: Outcome,
+    code: Code | None,
+    started: bool,
+    effects: Effects,
+    *,
+    idempotent: bool,
+    error_kind: str | None = None,
+    still_running: bool = False,
 ) -> Retry:
-    """Whether to retry. `safe` needs a proof that nothing happened, or a tool that declares itself idempotent."""
+    """Whether to retry. `safe` needs a proof that nothing happened, or a tool that declares itself idempotent.
+
+    A call of which something still runs is never safe to make again: idempotent means one after the other, not both at once.
+    """
     if not started:
         return _UNSTARTED.get(code, Retry.SAFE if error_kind in _TRANSIENT else Retry.FIX_FIRST)
     if outcome is Outcome.SUCCEEDED:
         return Retry.NO
-    harmless = idempotent or effects.state in (EffectState.NONE, EffectState.REVERTED)
+    harmless = not still_running and (idempotent or effects.state in (EffectState.NONE, EffectState.REVERTED))
     if outcome is Outcome.FAILED and code not in (Code.LOST, Code.KEEPER_LOST):
         return Retry.FIX_FIRST if harmless else Retry.CHECK_FIRST
     if harmless:

@@ -95,11 +95,17 @@ class IsolatedBody(Body):
         await self._prepared.abandon()
 
     def _no_more(self) -> None:
-        """The answer is here, so the process has to leave; or it cannot be understood, so it has to go."""
-        if self._talk.answer is None:
+        """The worker's last word is said, so its process has to leave. One that is not understood has to go at once."""
+        if self._talk.breach is not None:
             self._prepared.stop()
         else:
-            self._timers.append(call_later(EXIT_BOUND, self._prepared.stop))
+            self._timers.append(call_later(EXIT_BOUND, self._leave))
+
+    def _leave(self) -> None:
+        if self._talk.answer is None:
+            # It lives without its channel, so nothing that it does can become a result any more.
+            self._talk.breach = "the tool closed the worker's channel"
+        self._prepared.stop()
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

@@ -22,6 +22,15 @@ class ChannelLost(Exception):
     """The host cannot be reached: it is gone, the tool closed the descriptor, or this is a fork of the worker."""
 
 
+def file_identity(fd: int) -> tuple[int, int] | None:
+    """Device and inode behind a descriptor; None when it is closed."""
+    try:
+        facts = os.fstat(fd)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
 @final
 class Channel:
     """One stream socket to the host."""
@@ -33,7 +42,7 @@ class Channel:
             self._fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
         os.close(fd)  # it had to survive the exec; nothing that the tool starts may have it
         self._pid = os.getpid()
-        self._identity = self._look()
+        self._identity = file_identity(self._fd)
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -41,7 +50,7 @@ class Channel:
         """The descriptor. Raises ChannelLost when it is not the channel any more."""
         if os.getpid() != self._pid:
             raise ChannelLost("this is a fork of the worker")
-        if self._look() != self._identity:
+        if file_identity(self._fd) != self._identity:
             raise ChannelLost("the tool closed its worker's channel")
         return self._fd
 
@@ -63,17 +72,8 @@ class Channel:
         except OSError as error:
             raise ChannelLost(os.strerror(error.errno or 0)) from error
 
-    def _look(self) -> tuple[int, int] | None:
-        try:
-            facts = os.fstat(self._fd)
-        except OSError:
-            return None
-        return facts.st_dev, facts.st_ino
-
     def _forked(self) -> None:
         """In a child of the tool's: drop the copy, or the host would wait for its end; its lock may be held by nobody here."""
         self._lock = threading.Lock()
-        if self._look() == self._identity:
+        if file_identity(self._fd) == self._identity:
             os.close(self._fd)
-
-

@@ -48,7 +48,7 @@ class Breach(Exception):
 
 @final
 class Conversation:
-    """One channel. `ended` is called once: with the answer, or with why there will be none although the worker may live on."""
+    """One channel. `ended` is called once the worker has said its last word: an answer, what nobody understands, or nothing."""
 
     def __init__(self, state: ActiveCall, services: BodyServices, sock: socket.socket, ended: Callable[[], object]) -> None:
         self.answer: Answer | None = None
@@ -92,7 +92,8 @@ class Conversation:
                 try:
                     await self._listen()
                 except Breach as breach:
-                    self._break_off(str(breach))
+                    self.breach = str(breach)
+                self._ended()
 
     async def _write(self) -> None:
         while True:
@@ -133,7 +134,6 @@ class Conversation:
                 self._services.progress(message.message, message.done, message.total)
             case Answer():
                 self.answer = message
-                self._ended()
             case _:
                 self._kept += size
                 if self._kept > KEPT_LIMIT:
@@ -202,10 +202,6 @@ class Conversation:
         self.send(answer)
 
     # The end.
-
-    def _break_off(self, why: str) -> None:
-        self.breach = why
-        self._ended()
 
     def stop(self) -> None:
         """End the task of `run`."""

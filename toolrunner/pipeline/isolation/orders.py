@@ -10,13 +10,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import final
 
 from pydantic import ValidationError
 
 from toolrunner.abort import AbortController
 from toolrunner.facts import Source
-from toolrunner.pipeline.isolation.channel import Channel, ChannelLost
+from toolrunner.pipeline.isolation.channel import Channel, ChannelLost, file_identity
 from toolrunner.pipeline.isolation.messages import FROM_HOST, Abort, BadFrame, ChildResult, Frames, Planned
 
 CLOCK_SLACK = 0.05
@@ -32,6 +33,7 @@ class Orders:
         self._channel = channel
         self._over_at = None if timeout is None else time.monotonic() + timeout - CLOCK_SLACK
         self._wake, self._woken = os.pipe()
+        self._pipe = file_identity(self._woken)
         self._answer: Callable[[Planned | ChildResult], object] | None = None
         self._gone: Callable[[str], object] | None = None
         self._ready = threading.Event()
@@ -55,9 +57,10 @@ class Orders:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
-        try:
-            os.write(self._woken, b"t")
-        except OSError:  # the tool closed it, or it is full of earlier ones
+        if file_identity(self._woken) == self._pipe:
+            with suppress(BlockingIOError):  # full of earlier ones
+                os.write(self._woken, b"t")
+        else:  # the tool closed it, and the number may be a file of its own by now
             self.controller.abort("SIGTERM", source=Source.HOST)
 
     def _listen(self) -> None:

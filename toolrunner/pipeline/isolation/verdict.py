@@ -60,7 +60,7 @@ def _without_answer(end: ProcessEnd, breach: str | None) -> BodyEnd:
         error = Error(ErrorKind.KEEPER_LOST, "the supervisor of the worker process was lost")
         return BodyEnd(Ended.LOST, said, error, Code.KEEPER_LOST, saw_abort=bool(end.signals))
     if breach is not None:
-        error = Error(ErrorKind.EXCEPTION, f"the worker process was ended: it wrote what is no message to its host ({breach})")
+        error = Error(ErrorKind.EXCEPTION, f"the worker process was ended, because it could not be understood any more: {breach}")
         return BodyEnd(Ended.LOST, said, error, Code.LOST, saw_abort=bool(end.signals))
     if end.cause in (EndCause.STOPPED, EndCause.TIMED_OUT):
         return BodyEnd(Ended.STOPPED, said, saw_abort=bool(end.signals))
