@@ -78,12 +78,8 @@ def started(world: World, result: ToolResult, truth: Truth) -> Iterator[str]:
 
 def ended(result: ToolResult, last: Entry) -> Iterator[str]:
     """5: `ended` says how the last body got to its end."""
-    if result.ended is Ended.STOPPED and not last.told:
-        yield "ended=stopped, but the body never noticed a stop (5)"
-    if result.ended is Ended.RETURNED and not last.finished and not last.told:
-        yield "ended=returned, but the body did not come to its end (5)"
-    if last.finished and result.ended not in (Ended.RETURNED, None):
-        yield f"ended={result.ended}, but the body came to its end (5)"
+    if result.ended is not None and result.ended != last.left:
+        yield f"ended={result.ended}, but the body was left as {last.left} (5)"
     if result.ended is None and not result.still_running:
         yield "nobody saw the body's end, and it is not listed as running (6)"
 

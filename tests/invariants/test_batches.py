@@ -16,6 +16,7 @@ MIXES = {
     "three that read": ("reads", "reads", "reads"),
     "two that write": ("writes", "writes twice"),
     "reads, writes, reads": ("reads", "writes", "reads", "reads"),
+    "slow readers around a writer": ("reads slowly", "writes", "reads slowly", "reads"),
     "one fails": ("reads", "fails after its change", "writes"),
     "one is stubborn": ("stubborn", "reads", "cleans up"),
     "threads": ("sync", "reads", "sync and stubborn"),

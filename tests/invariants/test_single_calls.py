@@ -1,5 +1,7 @@
 """One call of every kind, with everything that may stand around it, aborted before each step of anything."""
 
+import contextlib
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,8 @@ from invariants.sweeping import SEEDS, sweep
 from invariants.world import KINDS, OwnError, World
 
 from toolrunner import AbortController, Reply, ask, block, cancel, replace
+from toolrunner.loops import spawn_detached
+from toolrunner.pipeline.wrap import NextMisused
 from toolrunner.testing import ScriptedApprover
 
 pytestmark = pytest.mark.anyio
@@ -98,6 +102,20 @@ def wrapper_that_does_not_wait(world: World) -> None:
     world.answers_are_replaced = True
 
 
+def wrapper_that_leaves_it_running(world: World) -> None:
+    async def careless(call: Any, next_: Any) -> Any:
+        spawn_detached(lambda: left(next_, call), "left by a wrapper", contextvars.copy_context())
+        await checkpoint()
+        return Reply("made up")
+
+    async def left(next_: Any, call: Any) -> None:
+        with contextlib.suppress(NextMisused):
+            await next_(call)
+
+    world.runner.use(careless)
+    world.answers_are_replaced = True
+
+
 def wrapper_that_answers(world: World) -> None:
     async def cached(call: Any, next_: Any) -> Any:
         await checkpoint()
@@ -161,7 +179,8 @@ def post_hook_that_replaces(world: World) -> None:
 
 AROUND: dict[str, Around] = {fn.__name__: fn for fn in (
     nothing, hooks, wrappers, wrapper_that_aborts, wrapper_that_raises_before, wrapper_that_raises_after,
-    wrapper_that_does_not_wait, wrapper_that_answers, pre_hook_that_asks, pre_hook_that_raises, pre_hook_that_cancels,
+    wrapper_that_does_not_wait, wrapper_that_leaves_it_running,
+    wrapper_that_answers, pre_hook_that_asks, pre_hook_that_raises, pre_hook_that_cancels,
     post_hook_that_raises, post_hook_that_blocks, post_hook_that_replaces,
 )}  # fmt: skip
 

@@ -102,6 +102,7 @@ class World:
         return Truth(entries, tuple(made), any(entry.running for entry in entries) or any(one.running for one in below))
 
     def _entered(self, entry: Entry) -> None:
+        self.early += self._wrongly_together()
         # A thread may be stopped between the decision and its first line, so only bodies in the loop can be told from late ones.
         if self.caller is None or self.tools[entry.tool].script.sync or entry.tool == "probe":
             return
@@ -167,6 +168,7 @@ def kind(options: dict[str, Any] | None = None, **script: Any) -> Kind:
 
 KINDS: dict[str, Kind] = {
     "reads": kind({"read_only": True}),
+    "reads slowly": kind({"read_only": True}, pauses=8),
     "writes": kind(changes=["a"]),
     "writes twice": kind(changes=["a", "b"]),
     "shields": kind(changes=["a"], shield=True),

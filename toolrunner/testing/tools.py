@@ -5,7 +5,7 @@ State: the `Entry` of each time a body was entered, written by that body alone.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack, final
+from typing import Any, Literal, Unpack, final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -30,11 +30,14 @@ class Entry:
     """It noticed that it was asked to stop: by a cancel, or by looking at its signal."""
     finished: bool = False
     """It came to the end of its script."""
+    left: Literal["returned", "raised", "stopped"] | None = None
+    """How it was left: `stopped` by a cancellation that came out of it. None while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What a body does: pause, make each change with a pause before and after it, call children, then raise `error` or return.
+    """What a body does: pause (`pauses` times), make each change with a pause before and after it, call children, then raise
+    `error` or return.
 
     A pause is the `gate` if there is one, else a checkpoint. `sync` bodies run in a thread. `stubborn` ones swallow each cancel,
     go on, and never look at their signal; sync ones that are not stubborn look at each pause and return early when stopped.
@@ -44,6 +47,7 @@ class Script:
     """
 
     gate: Gate | None = None
+    pauses: int = 1
     changes: Sequence[str] = ()
     children: Sequence[tuple[str, dict[str, Any]]] = ()
     sync: bool = False
@@ -98,19 +102,24 @@ class ScriptedTool:
 
     async def _run(self, ctx: ToolContext[Any]) -> JsonValue:
         entry = self._enter(ctx)
+        left: Literal["returned", "raised", "stopped"] = "raised"
         try:
-            await self._pause(entry)
+            for _ in range(self.script.pauses):
+                await self._pause(entry)
             for target in self.script.changes:
                 await self._change(ctx, entry, target)
             for name, arguments in self.script.children:
                 await ctx.run(name, arguments)
-            return self._end(entry)
+            value = self._end(entry)
+            left = "returned"
         except anyio.get_cancelled_exc_class():
-            entry.told = True
+            entry.told, left = True, "stopped"
             raise
+        else:
+            return value
         finally:
             await self._clean_up(ctx)
-            entry.running = False
+            entry.running, entry.left = False, left
 
     async def _clean_up(self, ctx: ToolContext[Any]) -> None:
         if self.script.cleanup:
@@ -146,15 +155,24 @@ class ScriptedTool:
     def _run_in_thread(self, ctx: ToolContext[Any]) -> JsonValue:
         entry = self._enter(ctx)
         try:
-            if self._stopped(ctx, entry):
-                return None
-            for target in self.script.changes:
-                if self._stopped(ctx, entry):
-                    return None
-                self._change_in_thread(ctx, entry, target)
-            return None if self._stopped(ctx, entry) else self._end(entry)
+            value = self._in_thread(ctx, entry)
+            entry.left = "returned"
+        except BaseException:
+            entry.left = "raised"
+            raise
+        else:
+            return value
         finally:
             entry.running = False
+
+    def _in_thread(self, ctx: ToolContext[Any], entry: Entry) -> JsonValue:
+        if any(self._stopped(ctx, entry) for _ in range(self.script.pauses)):
+            return None
+        for target in self.script.changes:
+            if self._stopped(ctx, entry):
+                return None
+            self._change_in_thread(ctx, entry, target)
+        return None if self._stopped(ctx, entry) else self._end(entry)
 
     def _change_in_thread(self, ctx: ToolContext[Any], entry: Entry, target: str) -> None:
         if not self.script.declares:
