@@ -108,7 +108,8 @@ class _Latch:
         key = next(self._keys)
         self._subscriptions[key] = subscription
         # Registered first, looked at second: an abort between the two is seen by one of them, and `pop` lets only one fire.
-        self._notify()
+        if self._causes:  # else there is nothing to tell anybody; a runner's shutdown has a subscription per running body
+            self._notify()
         return lambda: self._subscriptions.pop(key, None) and None
 
     def _notify(self) -> None:
@@ -184,6 +185,8 @@ class AbortSignal:
         return False
 
     def _observe(self) -> None:
+        if self.observed:  # then all that it derives from was observed with it
+            return
         self.observed = True
         for signal in self._derived_from:
             signal._observe()  # noqa: SLF001 - the same class

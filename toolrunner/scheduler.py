@@ -54,6 +54,10 @@ class BatchRun:
         self.signal = AbortSignal.any(*parts)
         self._acting: dict[ActiveCall, bool] = {}
         """Calls that hold a place, and whether they hold it alone."""
+        self._alone = 0
+        """How many of them hold it alone: 0 or 1."""
+        self._queued: dict[ActiveCall, None] = {}
+        """Calls that were begun and have not taken a place yet; in model order. Few: it is looked through for every start."""
         self._open: dict[ActiveCall, None] = {}
         """Calls that were begun and whose body is not over; in model order."""
         self._changes: set[anyio.Event] = set()
@@ -111,7 +115,7 @@ class BatchRun:
             await self._wait_for(partial(self._may_begin, index))
             if self.signal.aborted:
                 return
-            self._open[state] = None
+            self._open[state] = self._queued[state] = None
             self._services.root.spawn(partial(self._live, index), f"call {state.name}", context=state.context.copy())
             # Hooks are observed in model order; a pending approval holds nobody up.
             await wait_through(state.decided, self._torn_down)
@@ -196,9 +200,9 @@ class BatchRun:
 
         A call that waits for its approval is no barrier and holds no place: it may wait for a person, and others need not.
         """
-        earlier = [one for one in self._open if one.index < index and not one.waiting_for_approval]
-        if any(self._acting.values()):
+        if self._alone:
             return False
+        earlier = [one for one in self._queued if one.index < index and not one.waiting_for_approval]
         if self.is_exclusive(self.states[index]):
             return not earlier and not self._acting
         return len(self._acting) < self._max_parallel and not any(self.is_exclusive(one) for one in earlier)
@@ -208,15 +212,18 @@ class BatchRun:
         state = self.states[index]
         await self._wait_for(partial(self._may_begin, index))
         if not self.signal.aborted:
-            self._acting[state] = self.is_exclusive(state)
+            self._queued.pop(state, None)
+            self._acting[state] = alone = self.is_exclusive(state)
+            self._alone += alone
 
     def give_place(self, index: int) -> None:
         """The call's body is over, or will never start."""
-        self._acting.pop(self.states[index], None)
+        self._alone -= self._acting.pop(self.states[index], False)
         self._is_over(self.states[index])
 
     def _is_over(self, state: ActiveCall) -> None:
         self._open.pop(state, None)
+        self._queued.pop(state, None)
         self._poke()
 
     def _poke(self) -> None:
