@@ -2,8 +2,9 @@
 
 import socket
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -68,7 +69,8 @@ class IsolatedBody(Body):
         # The moment of action: nothing between the gate's yes and the release.
         self._prepared.go()
         self._theirs.close()  # not before: without a keeper the process is made by `go`
-        self._talk.send(self._start)
+        timeout = _timeout(self._state)
+        self._talk.send(replace(self._start, over_at=None if timeout is None else time.monotonic() + timeout))
         talk = self._services.root.spawn(self._talk.run, f"worker {self._state.name}")
         end = await released_end(self._state, self._prepared)
         for take_back in self._timers:
@@ -159,7 +161,6 @@ def _start(state: ActiveCall) -> Start:
         kind=call.kind,
         idempotency_key=call.idempotency_key,
         meta=_json_only(call.meta),
-        timeout=_timeout(state),
     )
     try:
         frame(start)

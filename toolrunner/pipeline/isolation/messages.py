@@ -28,7 +28,8 @@ class Start:
     """Host to worker, first: which function, with what. `path` is the host's `sys.path`, which -I keeps out otherwise.
 
     `version` is the tool's: what the worker imported must be the very function that was registered. `backend` is the host's event
-    loop, since a body may use what only one of them has. `timeout` is the keeper's clock, told for the text of the reason only.
+    loop, since a body may use what only one of them has. `over_at` is when the keeper's time limit will be over, on the monotonic
+    clock that all processes share; it is told for the text of the reason only.
     """
 
     path: list[str]
@@ -46,7 +47,7 @@ class Start:
     kind: str = "function"
     idempotency_key: str | None = None
     meta: dict[str, Any] = field(default_factory=dict)
-    timeout: float | None = None
+    over_at: float | None = None
     type: Literal["start"] = "start"
 
 

@@ -20,18 +20,15 @@ from toolrunner.facts import Source
 from toolrunner.pipeline.isolation.channel import Channel, ChannelLost, file_identity
 from toolrunner.pipeline.isolation.messages import FROM_HOST, Abort, BadFrame, ChildResult, Frames, Planned
 
-CLOCK_SLACK = 0.05
-"""Seconds by which this process's view of the time limit may be late: its clock began after the keeper's."""
-
 
 @final
 class Orders:
     """Listens until the host is gone. `post` runs a callback on the worker's loop."""
 
-    def __init__(self, channel: Channel, timeout: float | None) -> None:
+    def __init__(self, channel: Channel, over_at: float | None) -> None:
         self.controller = AbortController()
         self._channel = channel
-        self._over_at = None if timeout is None else time.monotonic() + timeout - CLOCK_SLACK
+        self._over_at = over_at
         self._wake, self._woken = os.pipe()
         self._pipe = file_identity(self._woken)
         self._answer: Callable[[Planned | ChildResult], object] | None = None

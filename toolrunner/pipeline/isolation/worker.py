@@ -41,7 +41,7 @@ def main(fd: int, first: bytes) -> None:
     pid = os.getpid()
     for stream in (sys.stdout, sys.stderr):  # both are pipes: what is printed is to be seen while it happens
         stream.reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    worker = Worker(channel, Orders(channel, start.timeout), start)
+    worker = Worker(channel, Orders(channel, start.over_at), start)
     try:
         worker.run()
     except BaseException as error:  # noqa: BLE001 - the body's own, or what it did to this process
