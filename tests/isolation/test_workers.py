@@ -364,8 +364,8 @@ class Slow:
         self.failing = False
 
     def append(self, *records: Record) -> Awaitable[None] | None:
-        waiting = self.inner.append(*records)
-        return self._wait() if any(isinstance(record, EffectPlanned) for record in records) else waiting
+        self.inner.append(*records)
+        return self._wait() if any(isinstance(record, EffectPlanned) for record in records) else None
 
     async def aclose(self) -> None:
         await self.inner.aclose()
