@@ -19,6 +19,10 @@ from toolrunner.loops import current_native_task, spawn_detached
 _logger = logging.getLogger("toolrunner")
 
 
+FOREIGN_BOUND = 5.0
+"""Seconds that hooks and approvers get to end once no call is left; each was cancelled long before."""
+
+
 @final
 class OwnedTask:
     """One task of the root."""
@@ -91,17 +95,32 @@ class TaskRoot:
 
     def __init__(self) -> None:
         self._live: set[OwnedTask] = set()
+        self._foreign: set[OwnedTask] = set()
+        """Those of `_live` that nothing of a call depends on any more once its own tasks are done."""
 
-    def spawn(self, fn: Callable[[], Awaitable[object]], name: str, *, context: contextvars.Context | None = None) -> OwnedTask:
-        """Start `fn` in a task of its own, soon, in `context` (default: a copy of the current one)."""
+    def spawn(
+        self,
+        fn: Callable[[], Awaitable[object]],
+        name: str,
+        *,
+        context: contextvars.Context | None = None,
+        foreign: bool = False,
+    ) -> OwnedTask:
+        """Start `fn` in a task of its own, soon, in `context` (default: a copy of the current one).
+
+        `foreign`: it runs a hook's or an approver's code and no body, so at the end it is not waited for without a bound.
+        """
         task = OwnedTask(name)
         self._live.add(task)
+        if foreign:
+            self._foreign.add(task)
 
         async def live() -> None:
             try:
                 await task.run(fn)
             finally:
                 self._live.discard(task)
+                self._foreign.discard(task)
 
         spawn_detached(live, name, context if context is not None else contextvars.copy_context())
         return task
@@ -112,9 +131,22 @@ class TaskRoot:
         return tuple(task.name for task in self._live)
 
     async def wait_empty(self) -> None:
-        """Wait until no task is left, those that are spawned meanwhile included."""
-        while self._live:
-            await next(iter(self._live)).done.wait()
+        """Wait until no task is left, those that are spawned meanwhile included.
+
+        A hook or approver that swallows its cancellation gets `FOREIGN_BOUND`; then it is left, by name in the log: nothing of a
+        call hangs on it, and a runner that cannot be closed helps nobody.
+        """
+        await self._wait_for_own()
+        with anyio.move_on_after(FOREIGN_BOUND):
+            while self._live:
+                await next(iter(self._live)).done.wait()
+        await self._wait_for_own()
+        if self._live:
+            _logger.warning("left running, as they swallow their cancellation: %s", ", ".join(self.live))
+
+    async def _wait_for_own(self) -> None:
+        while own := self._live - self._foreign:
+            await next(iter(own)).done.wait()
 
 
 async def wait_through(event: anyio.Event, on_cancelled: Callable[[], object] | None = None) -> None:

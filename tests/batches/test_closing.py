@@ -9,11 +9,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from batches.stage import Stage, alone, assert_never_entered, opened, quiet, step, stubborn, text, until
+from batches.stage import BOUND, Stage, alone, assert_never_entered, opened, quiet, step, stubborn, text, until
 from liveness import Lifeline, survivors_now, unique_duration
 
-from toolrunner import MemoryJournal, Runner, ToolCall, shell, tool
+from toolrunner import AbortSignal, MemoryJournal, Runner, ToolCall, shell, tool
 from toolrunner.errors import RunnerClosed
+from toolrunner.results import Code, Outcome
 
 pytestmark = pytest.mark.anyio
 
@@ -372,3 +373,31 @@ async def test_results_are_kept_for_a_thousand_calls() -> None:
             runner.result(batch.run_ids[0])
         assert runner.result(batch.run_ids[1]).value == 1
         assert runner.result(batch.run_ids[-1]).value == 1000
+
+
+async def test_a_hook_that_swallows_its_cancel_for_ever_does_not_keep_the_runner_from_closing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("toolrunner.tasks.FOREIGN_BOUND", 0.05)
+    monkeypatch.setattr("toolrunner.pipeline.hooks.HOOK_STOP_BOUND", 0.05)
+    let_go = anyio.Event()
+
+    async def clings(call: ToolCall, signal: AbortSignal) -> None:
+        while not let_go.is_set():
+            with anyio.CancelScope(shield=True):
+                try:
+                    await let_go.wait()
+                except anyio.get_cancelled_exc_class():
+                    pass
+
+    @tool
+    async def body() -> None: ...
+
+    with anyio.fail_after(BOUND):
+        async with Runner([body], hook_timeout=0.05) as runner:
+            runner.pre_execute(clings)
+            result = await runner.run("body")
+    assert (result.outcome, result.code, result.started) == (Outcome.REJECTED, Code.HOOK_ERROR, False)
+    assert "clings" in caplog.text
+    let_go.set()
+    await quiet()

@@ -165,7 +165,7 @@ class HookTask:
         self._done = False
         self._over = anyio.Event()
         self._timers: list[Callable[[], None]] = []
-        self._task = root.spawn(self._run, f"hook {hook_name(hook)}", context=context)
+        self._task = root.spawn(self._run, f"hook {hook_name(hook)}", context=context, foreign=True)
 
     async def _run(self) -> None:
         try:

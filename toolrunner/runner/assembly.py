@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from toolrunner.loops import loop_caller, poster
 from toolrunner.observe import Watches
@@ -40,7 +41,9 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         emit=hub.emit,
         hooks=hooks,
         policy=settings.policy,
-        approvals=ApprovalDesk(settings.approver, append=hub.emit, spawn=root.spawn, limit=settings.approval_timeout),
+        approvals=ApprovalDesk(
+            settings.approver, append=hub.emit, spawn=partial(root.spawn, foreign=True), limit=settings.approval_timeout
+        ),
         grants=Grants(),
         leases=LeaseDesk(),
         threads=WorkerThreads(),
