@@ -57,7 +57,8 @@ def name_of(block: Block) -> str:
 def environment() -> dict[str, str]:
     """The test's own, with the console scripts of this interpreter first and the stand-ins for foreign services last."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(Path(__file__).parent / "readme_stand_ins"), "PYTHONDONTWRITEBYTECODE": "1"}
+    stand_ins = str(Path(__file__).parent / "readme_stand_ins")
+    return {**os.environ, "PATH": path, "PYTHONPATH": stand_ins, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.mark.processes
@@ -75,7 +76,7 @@ def test_a_program_of_the_readme_prints_what_the_readme_says(block: Block, tmp_p
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(("command", "expected"), commands(), ids=lambda value: value.strip()[:60].replace("/", "_"))
+@pytest.mark.parametrize("command, expected", commands(), ids=lambda value: value.strip()[:60].replace("/", "_"))
 def test_a_command_of_the_readme_prints_what_the_readme_says(command: str, expected: str, tmp_path: Path) -> None:
     for block in programs():
         (tmp_path / name_of(block)).write_text(block.text)

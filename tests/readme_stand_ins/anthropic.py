@@ -11,7 +11,9 @@ class _Messages:
     def __init__(self) -> None:
         self._requests = 0
 
-    def create(self, *, model: str, max_tokens: int, tools: list[dict[str, Any]], messages: list[dict[str, Any]]) -> SimpleNamespace:
+    def create(
+        self, *, model: str, max_tokens: int, tools: list[dict[str, Any]], messages: list[dict[str, Any]]
+    ) -> SimpleNamespace:
         assert model
         assert max_tokens
         assert [tool["name"] for tool in tools] == ["weather"]

@@ -67,7 +67,7 @@ def word(mapping: Mapping[str, Any], *names: str) -> str | None:
     return value.value if isinstance(value, Enum) else value
 
 
-def plain(value: object) -> Any:  # noqa: ANN401  # JSON
+def plain(value: object) -> Any:  # JSON
     """Copy a JSON value; bytes, which SDK objects hold for signatures, become base64 text as on the wire."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
@@ -78,7 +78,7 @@ def plain(value: object) -> Any:  # noqa: ANN401  # JSON
     return copy.deepcopy(value)
 
 
-def _refused(constant: str) -> Any:  # noqa: ANN401  # never returns
+def _refused(constant: str) -> Any:  # never returns
     raise ValueError(constant)
 
 

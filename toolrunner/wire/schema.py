@@ -50,7 +50,7 @@ def functions_only(provider: Provider, specs: Sequence[ToolSpec]) -> None:
             raise ConfigError(f"kind of tool {spec.name!r}", str(spec.kind), f"'function', the only kind that {provider} has")
 
 
-def mapped(schema: object, change: Callable[[Item], Item]) -> Any:  # noqa: ANN401  # JSON
+def mapped(schema: object, change: Callable[[Item], Item]) -> Any:  # JSON
     """Apply `change` to a schema and to every schema inside it; property names that look like keywords are left alone."""
     if not isinstance(schema, Mapping):
         return schema  # true and false are schemas too
