@@ -7,13 +7,13 @@ facts, effects above all, are put in after them.
 from dataclasses import replace
 from typing import Protocol
 
-from toolrunner.facts import AbortReason, Content, Json, StillRunning, StopPhase, Text
+from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
 from toolrunner.pipeline.outcome import effects_of, verdict_of
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallSettled
-from toolrunner.results import Error, ErrorKind, Outcome, ToolResult, retry_answer
+from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Retry, ToolResult, retry_answer
 from toolrunner.tools import InvalidOutput, Reply
 
 
@@ -40,7 +40,18 @@ async def finish(state: ActiveCall, services: Services, turn: Turn | None = None
 def publish(state: ActiveCall, services: Services) -> ToolResult:
     """Row 12, synchronously: the result is built, journalled and handed out. The first result of a call is its only one."""
     if state.result is None:
-        state.result = provisional(state)
+        try:
+            state.result = provisional(state)
+        except Exception as error:
+            state.result = _untold(state, error)
+            raise  # a bug of ours; but who waits gets what is certain, or would wait for ever
+        finally:
+            _hand_out(state, services)
+    return state.result
+
+
+def _hand_out(state: ActiveCall, services: Services) -> None:
+    if state.result is not None:
         try:
             services.emit(CallSettled(run_id=state.run_id, result=state.result))
             if state.claimed_key is not None:
@@ -48,7 +59,28 @@ def publish(state: ActiveCall, services: Services) -> ToolResult:
         finally:
             # Whatever an observer or the journal let out: whoever waits gets the result.
             state.settled.set()
-    return state.result
+
+
+def _untold(state: ActiveCall, error: Exception) -> ToolResult:
+    """The result when none can be built of what is known: what is certain of any call, started or not."""
+    never = Effects(EffectState.NONE, Evidence.NOT_STARTED, complete=True)
+    return ToolResult(
+        run_id=state.run_id,
+        name=state.name,
+        outcome=Outcome.FAILED if state.started else Outcome.ABORTED,
+        code=Code.LOST if state.started else Code.ABORTED_BEFORE_DISPATCH,
+        started=state.started,
+        ended=Ended.LOST if state.started else None,
+        effects=Effects(EffectState.UNKNOWN, None, state.ledger.records) if state.started else never,
+        call_id=state.call.call_id,
+        kind=state.call.kind,
+        provider_meta=state.call.provider_meta,
+        arguments=state.arguments,
+        error=Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}"),
+        attempts=state.attempts,
+        retry=Retry.CHECK_FIRST if state.started else Retry.SAFE,
+        still_running=(state.left_running or None) if state.started else (),
+    )
 
 
 def check_after(state: ActiveCall) -> None:

@@ -14,7 +14,7 @@ import anyio.lowlevel
 from toolrunner.errors import RunnerClosed
 from toolrunner.facts import Containment, Process, ProcessIdentity
 from toolrunner.loops import call_later
-from toolrunner.process import EndCause, LaunchPlan, Observer, ProcessEnd, Sink, SpawnError, SpawnRefused
+from toolrunner.process import EndCause, LaunchPlan, Observer, ProcessEnd, Sink, SpawnError, SpawnRefused, WindowSize
 from toolrunner.process.ending import SpawnErrorKind
 from toolrunner.records import now
 
@@ -56,6 +56,9 @@ class FakeProcess:
         self.released = False
         """Whether it was let through its gate; ground truth for `started`."""
         self.abandoned = False
+        self.written = b""
+        """What it was given on stdin through `write`."""
+        self.sizes: list[WindowSize] = []
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -121,6 +124,18 @@ class FakeProcess:
         self.stop(grace=0)
         with anyio.CancelScope(shield=True):
             await self._over.wait()
+
+    async def write(self, data: bytes) -> bool:
+        """Take input, while it runs."""
+        self.written += data
+        return self.running
+
+    def close_stdin(self) -> None:
+        """No more input."""
+
+    def resize(self, size: WindowSize) -> None:
+        """Take another window size."""
+        self.sizes.append(size)
 
     async def wait(self) -> ProcessEnd:
         """Its end."""

@@ -38,8 +38,9 @@ class Entry:
 class Script:
     """What a body does: pause, make each change with a pause before and after it, call children, then raise `error` or return.
 
-    It pauses `pauses` times at first. A pause is the `gate` if there is one, else a checkpoint. `sync` bodies run in a thread. `stubborn` ones swallow each cancel,
-    go on, and never look at their signal; sync ones that are not stubborn look at each pause and return early when stopped.
+    It pauses `pauses` times at first. A pause is the `gate` if there is one, else a checkpoint. `sync` bodies run in a thread.
+    `stubborn` ones swallow each cancel, go on, and never look at their signal; sync ones that are not stubborn look at each
+    pause and return early when stopped.
     `declares` says whether changes are made inside `ctx.effect`; `shield` is that of the effect. `error` is raised at the end,
     in the first `failures` attempts (None: in all). `cleanup` is a number of checkpoints awaited under `ctx.cleanup()` whenever
     the body is left. `children` are calls (name, arguments) made one after the other with `ctx.run`.
