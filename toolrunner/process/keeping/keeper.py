@@ -26,6 +26,9 @@ from toolrunner.process.keeping.system import (
     receive,
 )
 
+LONGEST_POLL = 3600.0
+"""Seconds. poll(2) counts milliseconds in an int, which overflows after 24.8 days; a longer wait is made of several."""
+
 
 class Links:
     """What a keeper has from its warden. `life` reads EOF when the warden dies; `host` is a pidfd of the host, or -1."""
@@ -139,8 +142,8 @@ class Keeper:
     def run(self) -> None:
         """Until the call is over; then sweep, report, and leave."""
         while not self.call.finish:
-            wait = self.call.next_time() - time.monotonic()
-            ready = self.poll.poll(None if wait == float("inf") else max(0, wait) * 1000)
+            wait = min(self.call.next_time() - time.monotonic(), LONGEST_POLL)
+            ready = self.poll.poll(max(0, wait) * 1000)
             for fd, _ in ready:
                 self.actions[fd]()
             if self.call.tick():
