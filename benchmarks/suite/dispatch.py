@@ -1,7 +1,7 @@
 """Dispatch overhead: a no-op async tool with the in-memory journal, alone and against the tool paths of agent frameworks."""
 
+import gc
 import time
-from collections.abc import Callable
 
 from benchmarks.baselines import langgraph_tools, openai_agents_tools, pydantic_ai_tools
 from benchmarks.baselines.tool_paths import CALLS, Turn, per_call
@@ -59,13 +59,17 @@ def _per_call(name: str, turn: Turn) -> Contender:
 
 async def run(order: Order) -> Report:
     """Single calls against the bare function, then batches against the frameworks that are installed."""
-    opened: list[tuple[str, Callable[[], Turn]]] = [(one.NAME, one.open_turn) for one in FRAMEWORKS if one.INSTALLED]
     absent = [one.NAME for one in FRAMEWORKS if not one.INSTALLED]
     async with Runner([noop], max_parallel=CALLS) as runner:
         alone = [Contender("toolrunner", lambda: single(runner)), Contender("the function awaited", bare)]
         own, function = await interleave(alone, order.runs * SHARE)
-        turns = [_per_call("toolrunner, in a batch", batches(runner)), *(_per_call(name, made()) for name, made in opened)]
+        turns = [_per_call("toolrunner, in a batch", batches(runner))]
+        turns += [_per_call(one.NAME, one.open_turn()) for one in FRAMEWORKS if one.INSTALLED]
+        # What the frameworks loaded is out of everybody's collections from here on: else each would pay for all the others.
+        gc.collect()
+        gc.freeze()
         batch, *others = await interleave(turns, order.runs, order.tick)
+        gc.unfreeze()
     note = f"not here: {', '.join(absent)}" if absent else ""
     rows = [row("dispatch", own, function, bound=Bound(p50=0.1), note="whole call, nothing taken off")]
     rows += [row("dispatch_turn", batch, other, bound=Bound(ratio=1 / 3), note=note) for other in others]
