@@ -21,7 +21,8 @@ from rich.text import Text
 from toolrunner.cli.printable import shown
 from toolrunner.facts import Containment
 from toolrunner.process import Abilities, Supervisor
-from toolrunner.runner.settings import DEFAULT_PARALLEL, default_max_processes
+from toolrunner.process.probe import processes_at_once
+from toolrunner.runner.settings import DEFAULT_PARALLEL
 
 DISTRIBUTION = "agent-toolrunner"
 OTHER = "toolrunner"
@@ -75,7 +76,7 @@ async def examine() -> Findings:
         user=_user(),
         containment=abilities.containment,
         supervised_with=abilities.python,
-        max_processes=default_max_processes(),
+        max_processes=processes_at_once(),
         open_files=_open_files(),
         promises=tuple(_promises(abilities)),
         limits=(
@@ -112,7 +113,7 @@ def _promises(abilities: Abilities) -> Iterator[Promise]:
     yield Promise("kill_tree", "everything a command started is gone when its result is there, by the kernel's word", kept, **why)
     yield Promise("host_death", "killed outright, toolrunner leaves nothing running", kept, **why)
     yield Promise("time_limits", "time limits hold although this program is busy", kept, **why)
-    most = default_max_processes()
+    most = processes_at_once()
     roomy = most >= DEFAULT_PARALLEL
     yield Promise(
         "room", f"{most} commands at once", roomy,

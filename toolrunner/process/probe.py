@@ -31,7 +31,7 @@ class Abilities:
     max_processes: int
 
 
-def max_processes() -> int:
+def processes_at_once() -> int:
     """Process calls at once that the descriptor limit allows, as it is now."""
     if resource is None:
         return NO_LIMIT

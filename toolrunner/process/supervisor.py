@@ -23,7 +23,7 @@ from toolrunner.process.launch import Ends, launch
 from toolrunner.process.link import Link
 from toolrunner.process.plan import LaunchPlan
 from toolrunner.process.prepared import Observer, Prepared, Sink
-from toolrunner.process.probe import Abilities, max_processes
+from toolrunner.process.probe import Abilities, processes_at_once
 from toolrunner.process.report import Listing, still_running
 from toolrunner.process.request import Request
 from toolrunner.process.standing import Standing, standing
@@ -94,7 +94,7 @@ class Supervisor:
                 why = str(exc)
             reasons += [why] if why else []
         containment = Containment.KEEPER if fit else Containment.BEST_EFFORT
-        return Abilities(containment, self._python, tuple(reasons), max_processes())
+        return Abilities(containment, self._python, tuple(reasons), processes_at_once())
 
     def unreaped(self) -> tuple[StillRunning, ...]:
         """Processes of ended calls that SIGKILL had not ended then and that still run. The warden reaps them when they go."""

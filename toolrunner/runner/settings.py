@@ -1,6 +1,5 @@
 """Settings of a runner, checked when it is made: a wrong one is an error before anything runs."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +10,11 @@ from toolrunner.pipeline.deadlines import is_duration
 from toolrunner.pipeline.services import Limits
 from toolrunner.policy import Approver, Policy
 from toolrunner.process import Processes, Supervisor
+from toolrunner.process.probe import processes_at_once
 from toolrunner.runner.waiting import OnHostCancel
-
-if sys.platform != "win32":
-    import resource
 
 DEFAULT_PARALLEL = 10
 """Parallel-safe calls of one batch at once, if nobody says otherwise."""
-
-DESCRIPTORS_PER_PROCESS = 8
-"""Descriptors that one process call needs in this process at the most, while it is being started."""
-
-MOST_PROCESSES = 256
-"""Process calls of one runner at once, where the limit on open files allows more."""
-
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +62,8 @@ class Settings:
             dedupe_by_arguments=self.dedupe_by_arguments,
             max_threads=self.max_threads,
             spill_dir=Path(self.spill_dir).absolute() if self.spill_dir is not None else None,
-            max_processes=self.max_processes if self.max_processes is not None else default_max_processes(),
+            max_processes=self.max_processes if self.max_processes is not None else processes_at_once(),
         )
-
-
-def default_max_processes() -> int:
-    """As many as the limit on open files allows (RLIMIT_NOFILE, getrlimit(2)), half of it left to the host."""
-    if sys.platform == "win32":
-        return MOST_PROCESSES
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return MOST_PROCESSES
-    return max(1, min(MOST_PROCESSES, soft // 2 // DESCRIPTORS_PER_PROCESS))
 
 
 def _is_count(value: object) -> bool:
