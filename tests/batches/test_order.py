@@ -398,8 +398,8 @@ async def test_locks_hold_between_batches_and_single_calls() -> None:
 
     async with opened(write) as runner:
         one = runner.start_batch([ToolCall("write", {"name": "a"})])
+        await stage.started("a")  # which of two new tasks runs first is the loop's choice, and trio's is random
         two = runner.start_batch([ToolCall("write", {"name": "b"})])
-        await stage.started("a")
         await quiet()
         assert stage.entered == ["a"]
         stage.end("a", "b")
