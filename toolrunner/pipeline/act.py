@@ -22,6 +22,7 @@ from toolrunner.pipeline.leases import Needs, Place, WouldDeadlock
 from toolrunner.pipeline.live import LiveBody
 from toolrunner.pipeline.retry import attempts
 from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.shells.body import shell_body
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.watching import begin_watch, drop_watch
 from toolrunner.pipeline.wrap import run_wrapped
@@ -64,6 +65,13 @@ async def act(state: ActiveCall, services: Services, permit: Permit) -> None:
                 state.refuse_if_aborted()
     finally:
         action.give_back_unless_live()
+
+
+async def _process_body(state: ActiveCall, services: Services) -> Body:
+    """A process at its gate. Raises SpawnRefused."""
+    if state.command is not None:
+        return await command_body(state, services)
+    return await (shell_body(state, services) if state.line is not None else isolated_body(state, services))
 
 
 class _Action:
@@ -165,7 +173,7 @@ class _Action:
                 return ThreadBody(state, arguments, services.threads)
             return AsyncBody(state, arguments)
         try:
-            return await (isolated_body(state, services) if state.command is None else command_body(state, services))
+            return await _process_body(state, services)
         except SpawnRefused as error:
             refused(state, error.error)
             return None

@@ -1,12 +1,12 @@
 """Process bodies: a command behind its start gate, released at the moment of action and awaited until nothing of it is left."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
-from toolrunner.facts import Process, ProcessIdentity, Text
+from toolrunner.facts import ProcessIdentity
 from toolrunner.pipeline.bodies import Body, Gate
 from toolrunner.pipeline.context import BodyServices
+from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
 from toolrunner.pipeline.services import Limits, Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
@@ -98,12 +98,12 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
     stopped = end.cause in (EndCause.STOPPED, EndCause.TIMED_OUT)
     ended = Ended.LOST if end.cause is EndCause.KEEPER_LOST else Ended.STOPPED if stopped else Ended.RETURNED
     assert state.command is not None
-    code, error = _failure(facts, state.command.ok) if ended is Ended.RETURNED else (None, None)
+    code, error = exit_failure(facts, state.command.ok) if ended is Ended.RETURNED else (None, None)
     if ended is Ended.LOST:
         code, error = Code.KEEPER_LOST, Error(ErrorKind.KEEPER_LOST, "the supervisor of the command was lost")
     return BodyEnd(
         ended,
-        Reply(_value(facts), _content(facts)),
+        Reply(exit_value(facts), output_content(facts)),
         error,
         code,
         timed_out=end.cause is EndCause.TIMED_OUT,
@@ -112,22 +112,3 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
         still_running=end.still_running,
         missing=end.missing,
     )
-
-
-def _failure(facts: Process, ok: Sequence[int]) -> tuple[Code | None, Error | None]:
-    if facts.signal is not None:
-        return Code.KILLED_BY_SIGNAL, Error(
-            ErrorKind.KILLED_BY_SIGNAL, f"killed by {facts.signal}, which toolrunner did not send"
-        )
-    if facts.exit_code not in ok:
-        return Code.EXIT_STATUS, Error(ErrorKind.EXIT_STATUS, f"exit status {facts.exit_code}")
-    return None, None
-
-
-def _value(facts: Process) -> dict[str, Any]:
-    return {"exit_code": facts.exit_code, "signal": facts.signal, "stdout": facts.stdout, "stderr": facts.stderr}
-
-
-def _content(facts: Process) -> tuple[Text, ...]:
-    parts = [facts.stdout, f"[stderr]\n{facts.stderr}" if facts.stderr else ""]
-    return tuple(Text(part) for part in parts if part)

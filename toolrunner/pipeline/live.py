@@ -140,13 +140,17 @@ class LiveBody:
         return self._entered
 
     def _start_clock(self) -> None:
-        """The body's own clock and its merged signal. A process's clock is its keeper's: a starved loop must not stop it."""
+        """The body's own clock and its merged signal.
+
+        A process's clock is its keeper's: a starved loop must not stop it. A shell that lives on has none there for one line.
+        """
         state = self._state
         # Without drains: also one that a wrapper brought in lets a started body finish.
         signals = [self._signal.immediate()]
         assert state.registration is not None
-        seconds = state.call.timeout if state.call.timeout is not None else state.registration.tool.timeout
-        if seconds is not None and state.in_process:
+        own = state.line.timeout if state.line is not None else None
+        seconds = next((one for one in (state.call.timeout, own, state.registration.tool.timeout) if one is not None), None)
+        if seconds is not None and (state.in_process or state.line is not None):
             self._deadline = Deadline(seconds, "the time limit")
             signals.append(self._deadline.signal)
         state.body_signal = AbortSignal.any(*signals)

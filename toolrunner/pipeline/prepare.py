@@ -120,6 +120,7 @@ def look_up(state: ActiveCall, services: Services) -> None:
         state.kwargs = tool.parse(state.arguments)
         state.resources = tool.locks(state.kwargs)
         state.command = tool.command(state.kwargs) if tool.kind is BodyKind.COMMAND else None
+        state.line = tool.fn(**state.kwargs) if tool.kind is BodyKind.SHELL else None
     except InvalidArguments as error:
         _refuse_arguments(state, error.message)
         return

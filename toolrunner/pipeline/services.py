@@ -9,6 +9,7 @@ from toolrunner.observe import Watches
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
 from toolrunner.pipeline.leases import LeaseDesk
+from toolrunner.pipeline.shells.table import Shells
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.policy import ApprovalDesk, Grants, Policy
 from toolrunner.process import Prepared
@@ -50,6 +51,7 @@ class Services:
     keys: KeyTable
     watches: Watches
     prepare_process: Callable[..., Awaitable[Prepared]]
+    shells: Shells
     run_child: Callable[..., Awaitable[ToolResult]]
     post: Post
     """Runs a callback on the runner's loop, from any thread."""

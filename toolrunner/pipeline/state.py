@@ -24,7 +24,7 @@ from toolrunner.pipeline.leases import Lease
 from toolrunner.policy import Grant
 from toolrunner.records import now
 from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
-from toolrunner.tools import Command, Registration, Reply, Resource
+from toolrunner.tools import Command, Registration, Reply, Resource, ShellLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,8 @@ class ActiveCall:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     resources: tuple[Resource, ...] = ()
     command: Command | None = None
+    line: ShellLine | None = None
+    """What is to be run in a living shell."""
     environment: Environment = field(default_factory=Environment)
     ask_text: str | None = None
     """What somebody is to be asked; None = nobody need be."""
@@ -214,9 +216,14 @@ class ActiveCall:
 
     @property
     def in_process(self) -> bool:
-        """Whether its body runs in this process: then nobody can end it, and its clock is the runner's, not a keeper's."""
+        """Whether its body runs in this process, so that nobody can end it."""
         isolated = self.registration is not None and self.registration.tool.isolation is Isolation.PROCESS
-        return self.command is None and not isolated
+        return not self.has_exit_status and not isolated
+
+    @property
+    def has_exit_status(self) -> bool:
+        """Whether its body is a command, which reports by its exit status."""
+        return self.command is not None or self.line is not None
 
     @property
     def saw_abort(self) -> bool:

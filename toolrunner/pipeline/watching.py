@@ -37,7 +37,8 @@ async def begin_watch(state: ActiveCall, services: Services) -> bool:
             state.watch = CallWatch(services.watches.writer_active(), None)
         return True
     # A command without a sandbox may write anywhere; so may any body, but in this process people know what theirs do.
-    watch = services.watches.begin(roots, unconfined=tool.kind is BodyKind.COMMAND and not tool.annotations.read_only)
+    unconfined = tool.kind in (BodyKind.COMMAND, BodyKind.SHELL) and not tool.annotations.read_only
+    watch = services.watches.begin(roots, unconfined=unconfined)
     state.watch = CallWatch(watch, None)  # at once, so that it is let go whatever becomes of the scan
     try:
         before = await in_thread(services, lambda: snapshot(roots))

@@ -10,6 +10,7 @@ from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
 from toolrunner.pipeline.leases import LeaseDesk
 from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.shells.table import Shells
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.policy import ApprovalDesk, Grants
 from toolrunner.process import Prepared
@@ -50,6 +51,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         keys=KeyTable(),
         watches=Watches(),
         prepare_process=prepare_process,
+        shells=Shells(prepare_process),
         run_child=run_child,
         post=post,
         loop_call=loop_caller(post),

@@ -20,6 +20,7 @@ async def close_runner(services: Services, supervisor: Processes | None, shelf: 
             _publish_the_rest(shelf)
             for state in shelf.running():
                 await state.settled.wait()
+        await services.shells.aclose()  # no call needs them any more
         if supervisor is not None:
             await supervisor.aclose()
         services.threads.close()

@@ -1,7 +1,8 @@
 """Tools: functions with everything the runner must know of them, told once, when they are defined.
 
 `tool` and `command_tool` make them, `Toolset` combines them, `Catalogue` is where a runner looks them up, `ToolContext` is what a
-running body may ask for, `Reply` and `Command` are what it may return, `shell` is built in.
+running body may ask for, `Reply` and `Command` are what it may return, `shell` is built in,
+`persistent_shell` makes one that lives on between calls.
 """
 
 from toolrunner.tools.bodies import BodyKind
@@ -10,6 +11,7 @@ from toolrunner.tools.command import Command
 from toolrunner.tools.context import AsyncOnly, ContextServices, Effect, EffectScope, ToolContext
 from toolrunner.tools.decorator import command_tool, tool
 from toolrunner.tools.options import Resource, ResourceMode, RetryPolicy, ToolOptions
+from toolrunner.tools.persistent_shell import ShellLine, ShellSpec, persistent_shell
 from toolrunner.tools.problems import InvalidArguments, InvalidOutput, ToolDefinitionWarning
 from toolrunner.tools.reply import Reply
 from toolrunner.tools.shell import shell
@@ -32,6 +34,8 @@ __all__ = [
     "Resource",
     "ResourceMode",
     "RetryPolicy",
+    "ShellLine",
+    "ShellSpec",
     "Tool",
     "ToolContext",
     "ToolDefinitionWarning",
@@ -39,6 +43,7 @@ __all__ = [
     "Tools",
     "Toolset",
     "command_tool",
+    "persistent_shell",
     "shell",
     "tool",
 ]

@@ -13,11 +13,15 @@ from toolrunner.errors import ToolDefinitionError
 
 
 class BodyKind(StrEnum):
-    """Where a body runs. `async`: in a task of its own. `sync`: in a thread. `command`: its function only says what to start."""
+    """Where a body runs. `async`: in a task of its own. `sync`: in a thread. `command`: its function only says what to start.
+
+    `shell`: its function only says what to have run in a shell that lives on between calls.
+    """
 
     ASYNC = "async"
     SYNC = "sync"
     COMMAND = "command"
+    SHELL = "shell"
 
 
 def body_kind(tool: str, fn: Callable[..., object]) -> BodyKind:

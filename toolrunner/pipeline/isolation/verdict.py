@@ -6,7 +6,7 @@ of the process. In both cases a stop of ours that came first is the cause, as it
 
 from dataclasses import replace
 
-from toolrunner.facts import Process, Text
+from toolrunner.pipeline.exits import output_content
 from toolrunner.pipeline.isolation.messages import Answer
 from toolrunner.pipeline.state import BodyEnd
 from toolrunner.process import EndCause, ProcessEnd
@@ -55,7 +55,7 @@ def _returned(tool: AnyTool, answer: Answer) -> BodyEnd:
 
 def _without_answer(end: ProcessEnd, breach: str | None) -> BodyEnd:
     facts = end.facts
-    said = Reply(content=_output(facts))
+    said = Reply(content=output_content(facts))
     if end.cause is EndCause.KEEPER_LOST:
         error = Error(ErrorKind.KEEPER_LOST, "the supervisor of the worker process was lost")
         return BodyEnd(Ended.LOST, said, error, Code.KEEPER_LOST, saw_abort=bool(end.signals))
@@ -69,8 +69,3 @@ def _without_answer(end: ProcessEnd, breach: str | None) -> BodyEnd:
         return BodyEnd(Ended.RETURNED, said, Error(ErrorKind.KILLED_BY_SIGNAL, text), Code.KILLED_BY_SIGNAL)
     text = f"the worker process left with exit status {facts.exit_code} before the tool had returned"
     return BodyEnd(Ended.RETURNED, said, Error(ErrorKind.EXIT_STATUS, text), Code.EXIT_STATUS)
-
-
-def _output(facts: Process) -> tuple[Text, ...]:
-    parts = [facts.stdout, f"[stderr]\n{facts.stderr}" if facts.stderr else ""]
-    return tuple(Text(part) for part in parts if part)
