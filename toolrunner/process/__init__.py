@@ -5,7 +5,15 @@
 """
 
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
-from toolrunner.process.plan import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, QUIET_ENVIRONMENT, LaunchPlan, Leftovers, Stdin
+from toolrunner.process.plan import (
+    DEFAULT_GRACE,
+    DEFAULT_OUTPUT_LIMIT,
+    QUIET_ENVIRONMENT,
+    LaunchPlan,
+    Leftovers,
+    Stdin,
+    WindowSize,
+)
 from toolrunner.process.prepared import Observer, Prepared, Processes, Sink
 from toolrunner.process.probe import Abilities
 from toolrunner.process.supervisor import Supervisor
@@ -28,4 +36,5 @@ __all__ = [
     "SpawnRefused",
     "Stdin",
     "Supervisor",
+    "WindowSize",
 ]

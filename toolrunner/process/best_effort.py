@@ -26,6 +26,7 @@ from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND
 from toolrunner.process.keeping.system import peek
 from toolrunner.process.launch import arguments, environment, open_directory, open_stdin, output_pipe
 from toolrunner.process.pipes import Pipes
+from toolrunner.process.plan import WindowSize
 from toolrunner.process.report import Listing, Report
 from toolrunner.process.request import Request
 from toolrunner.process.survey import SCAN_PAUSE, Quarry, describe, end_all, send, survey
@@ -43,6 +44,8 @@ class LooseProcess:
         self._mark, self._why, self._closed = request.mark, why, closed
         if any(target != fd for target, fd in plan.pass_fds.items()):
             raise SpawnRefused(SpawnErrorKind.SETUP, "best_effort cannot give descriptors new numbers")
+        if plan.tty is not None:  # only code between fork and exec can take one, and a host with threads must run none there
+            raise SpawnRefused(SpawnErrorKind.SETUP, f"best_effort cannot give a terminal; there is no keeper because {why}")
         self._argv, self._env = arguments(plan), dict(entry.partition(b"=")[::2] for entry in environment(plan, request.mark))
         with ExitStack() as kept, ExitStack() as tools:
             try:
@@ -102,6 +105,17 @@ class LooseProcess:
         self._stopped, self._kill_after = True, grace
         if self._scope is not None:
             self._scope.deadline = -math.inf
+
+    async def write(self, data: bytes) -> bool:
+        """Write to stdin; see `Prepared.write`."""
+        return self._end is None and await self._pipes.write(data)
+
+    def close_stdin(self) -> None:
+        """No more input; see `Prepared.close_stdin`."""
+        self._pipes.end_input()
+
+    def resize(self, size: WindowSize) -> None:
+        """There is never a terminal here."""
 
     async def abandon(self) -> None:
         """Give it up; see `Prepared.abandon`."""

@@ -49,7 +49,7 @@ class Finish:
             cause=cause,
             spawn_error=self._spawn_error(report) if cause is EndCause.SPAWN_FAILED else None,
             signals=report.signals,
-            escalated="SIGTERM" in report.signals and "SIGKILL" in report.signals,
+            escalated="SIGKILL" in report.signals[1:],
             stop_requested_at=date_of(report.delivered or report.at) if timed_out and requested_at is None else requested_at,
             delivered_at=date_of(report.delivered),
             ended_at=date_of(report.at),

@@ -20,6 +20,7 @@ from toolrunner.process.keeping.messages import DRAIN_BOUND, MESSAGE_LIMIT, REAP
 from toolrunner.process.launch import Ends
 from toolrunner.process.link import Link
 from toolrunner.process.pipes import Pipes
+from toolrunner.process.plan import WindowSize
 from toolrunner.process.report import Listing, Report, parse_report
 from toolrunner.process.request import Request
 from toolrunner.process.survey import Quarry, end_all
@@ -127,6 +128,18 @@ class KeptProcess:
         self._grace = grace
         self._send(f"stop {grace}".encode())
         self._expect(time.monotonic() + (grace + REAP_BOUND if self._stopping else 0) + KEEPER_BOUND)
+
+    async def write(self, data: bytes) -> bool:
+        """Write to stdin; see `Prepared.write`."""
+        return self._end is None and await self._pipes.write(data)
+
+    def close_stdin(self) -> None:
+        """No more input; see `Prepared.close_stdin`."""
+        self._pipes.end_input()
+
+    def resize(self, size: WindowSize) -> None:
+        """Change the terminal's size; see `Prepared.resize`."""
+        self._pipes.resize(size)
 
     def _send(self, order: bytes) -> bool:
         try:

@@ -6,6 +6,7 @@ Everything that can be refused before the start gate is refused here or by the k
 import errno
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from toolrunner.process.keeping.messages import encode, pack
 from toolrunner.process.plan import QUIET_ENVIRONMENT, LaunchPlan, Stdin
 from toolrunner.process.request import Request
 from toolrunner.process.standing import limits
+from toolrunner.process.terminal import open_terminal
 
 try:
     import fcntl
@@ -28,6 +30,12 @@ MARKER = "TOOLRUNNER_PROCESS"
 STRING_LIMIT = 32 * 4096
 """MAX_ARG_STRLEN (execve(2)): one argument or variable, with its NUL. More is E2BIG whatever the stack limit says."""
 
+TERM_DEFAULT = "xterm"
+"""TERM for a terminal of ours where the host has none: what most programs that draw can do with."""
+
+NO_TERMINAL = frozenset({"TERM", "NO_COLOR"})
+"""Of QUIET_ENVIRONMENT, what says that there is no terminal that could show it."""
+
 PIPE_SIZE = 1 << 18
 """Bytes a pipe holds, where the host may ask for it: fewer switches while a tool writes much."""
 
@@ -35,11 +43,11 @@ PIPE_SIZE = 1 << 18
 @final
 @dataclass(slots=True)
 class Ends:
-    """The host's ends of one launch. `stdin` is None unless there is data to feed."""
+    """The host's ends of one launch. `stdin` is None unless there is data to feed, `stderr` with a terminal (`stdout`)."""
 
     control: socket.socket
     stdout: int
-    stderr: int
+    stderr: int | None
     stdin: int | None
 
 
@@ -56,7 +64,7 @@ def environment(plan: LaunchPlan, mark: str) -> list[bytes]:
     merged: dict[bytes, bytes] = {}
     if not plan.clear_env:
         merged.update(os.environb)
-        merged.update((os.fsencode(name), os.fsencode(value)) for name, value in QUIET_ENVIRONMENT.items())
+        merged.update((os.fsencode(name), os.fsencode(value)) for name, value in _quiet(plan).items())
     for name, value in plan.env.items():
         key = os.fsencode(name)
         if not key or b"=" in key:
@@ -70,6 +78,16 @@ def environment(plan: LaunchPlan, mark: str) -> list[bytes]:
     for entry in entries:
         _check(entry, "environment variable " + os.fsdecode(entry.partition(b"=")[0]))
     return entries
+
+
+def _quiet(plan: LaunchPlan) -> Mapping[str, str]:
+    """What is set because nobody can answer a prompt, an editor or a pager; less with a terminal, see `LaunchPlan.tty`."""
+    if plan.tty is None:
+        return QUIET_ENVIRONMENT
+    term = {"TERM": os.environ.get("TERM") or TERM_DEFAULT}
+    if plan.types_input:
+        return term
+    return {name: value for name, value in QUIET_ENVIRONMENT.items() if name not in NO_TERMINAL} | term
 
 
 def _check(part: bytes, what: str) -> None:
@@ -107,7 +125,7 @@ def launch(requests: socket.socket, request: Request, umask: int) -> Ends:
         targets = sorted(plan.pass_fds)
         words = encode(
             "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(),
-            fds=",".join(map(str, targets)),
+            fds=",".join(map(str, targets)), tty=int(plan.tty is not None),
         )  # fmt: skip
         socket.send_fds(requests, [words], [memfd, *fds, *(plan.pass_fds[target] for target in targets)], socket.MSG_NOSIGNAL)
         kept.pop_all()
@@ -121,10 +139,19 @@ def _open(plan: LaunchPlan, dirfd: int | None, sent: ExitStack, kept: ExitStack)
     sent.callback(theirs.close)
     control.setblocking(False)
     cwd = dirfd if dirfd is not None else _own(open_directory(plan), sent)
+    if plan.tty is not None:
+        master, slave = open_terminal(plan.tty, sent, kept)
+        stdin, feed = _typed(master, slave, kept) if plan.types_input else open_stdin(plan, sent, kept)
+        return Ends(control, master, None, feed), [theirs.fileno(), cwd, stdin, slave, slave]
     stdin, feed = open_stdin(plan, sent, kept)
     stdout, stdout_in = output_pipe(sent, kept)
     stderr, stderr_in = output_pipe(sent, kept)
     return Ends(control, stdout, stderr, feed), [theirs.fileno(), cwd, stdin, stdout_in, stderr_in]
+
+
+def _typed(master: int, slave: int, kept: ExitStack) -> tuple[int, int]:
+    """Input through the terminal: the tool's end, and an end of ours that the feed can close while output is still read."""
+    return slave, _own(os.dup(master), kept)
 
 
 def output_pipe(sent: ExitStack, kept: ExitStack) -> tuple[int, int]:
@@ -141,7 +168,7 @@ def output_pipe(sent: ExitStack, kept: ExitStack) -> tuple[int, int]:
 
 def open_stdin(plan: LaunchPlan, sent: ExitStack, kept: ExitStack) -> tuple[int, int | None]:
     """The tool's stdin, and our end to feed."""
-    if isinstance(plan.stdin, bytes):
+    if isinstance(plan.stdin, bytes) or plan.stdin is Stdin.OPEN:
         read_end, write_end = os.pipe()
         os.set_blocking(_own(write_end, kept), False)
         return _own(read_end, sent), write_end

@@ -8,23 +8,30 @@ import anyio.abc
 
 from toolrunner.process.keeping.messages import DRAIN_BOUND
 from toolrunner.process.output import Capture
+from toolrunner.process.plan import Stdin, WindowSize
 from toolrunner.process.request import Request
 from toolrunner.process.streams import Feed, Reader
+from toolrunner.process.terminal import set_size
 
 
 @final
 class Pipes:
     """Owns the host's ends. `readers` are those of stdout and stderr, in this order."""
 
-    def __init__(self, request: Request, ends: tuple[int, int, int | None]) -> None:
+    def __init__(self, request: Request, ends: tuple[int, int | None, int | None]) -> None:
         plan = request.plan
         stdout, stderr, stdin = ends
+        self._terminal = stdout if plan.tty is not None else None
         self.readers = [
-            Reader(name, fd, Capture(name, plan.output_limit, plan.spill_dir, plan.spill_limit), request.on_output, request.sink)
+            Reader(
+                name, fd, Capture(name, plan.output_limit, plan.spill_dir, plan.spill_limit), request.on_output, request.sink,
+                terminal=plan.tty is not None,
+            )
             for name, fd in (("stdout", stdout), ("stderr", stderr))
-        ]
+        ]  # fmt: skip
         data = plan.stdin if isinstance(plan.stdin, bytes) else b""
-        self._feed = Feed(stdin, data) if stdin is not None else None
+        stays = plan.stdin is Stdin.OPEN
+        self._feed = Feed(stdin, data, stays=stays, terminal=plan.types_input) if stdin is not None else None
 
     @property
     def at_eof(self) -> bool:
@@ -57,6 +64,20 @@ class Pipes:
         """No more input."""
         if self._feed is not None:
             self._feed.close()
+
+    async def write(self, data: bytes) -> bool:
+        """Write to stdin; see `Prepared.write`."""
+        return self._feed is not None and await self._feed.write(data)
+
+    def end_input(self) -> None:
+        """No more input, said the way the tool's input says it."""
+        if self._feed is not None:
+            self._feed.end_input()
+
+    def resize(self, size: WindowSize) -> None:
+        """Change the terminal's size; nothing without a terminal, or after its end."""
+        if self._terminal is not None and self.readers[0].fd >= 0:
+            set_size(self._terminal, size)
 
     def finish(self) -> None:
         """Everyone who could write is gone (or listed): what is in the pipes is all there will be."""

@@ -35,10 +35,28 @@ QUIET_ENVIRONMENT: Mapping[str, str] = {
 
 
 class Stdin(StrEnum):
-    """Standard input that is neither data nor a file: nothing, or the host's own descriptor 0."""
+    """Standard input that is neither data nor a file: nothing, the host's own descriptor 0, or whatever will be written."""
 
     NULL = "null"
     INHERIT = "inherit"
+    OPEN = "open"
+    """Written to while it runs (`Prepared.write`), until `Prepared.close_stdin` or the stop."""
+
+
+MOST_CELLS = 0xFFFF
+"""Rows or columns that struct winsize (ioctl_tty(2)) can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSize:
+    """Of a terminal, in character cells. Raises ConfigError for what no terminal can have."""
+
+    rows: int = 24
+    columns: int = 80
+
+    def __post_init__(self) -> None:
+        if not (0 < self.rows <= MOST_CELLS and 0 < self.columns <= MOST_CELLS):
+            raise ConfigError("window size", (self.rows, self.columns), f"rows and columns from 1 to {MOST_CELLS}")
 
 
 class Leftovers(StrEnum):
@@ -58,6 +76,11 @@ class LaunchPlan:
     up) to open descriptors of the host: a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for
     output past `output_limit`; without one that output is only counted.
 
+    With `tty` the process gets a terminal of that size: it controls the session, and is stdout, stderr, and stdin too where that
+    is bytes (they are typed) or `Stdin.OPEN`. All output comes as "stdout" then, as a terminal makes it (a line ends in CR LF),
+    TERM is the host's, NO_COLOR is not set, and the ladder begins with two SIGINT. If its input is the terminal, somebody answers
+    there, and nothing of `QUIET_ENVIRONMENT` is set.
+
     Raises:
         ConfigError: an empty argv, a time that is not a number of seconds, or a negative limit.
     """
@@ -74,6 +97,7 @@ class LaunchPlan:
     pass_fds: Mapping[int, int] = field(default_factory=dict)
     spill_dir: Path | None = None
     spill_limit: int = DEFAULT_SPILL_LIMIT
+    tty: WindowSize | None = None
 
     def __post_init__(self) -> None:
         if not self.argv:
@@ -86,3 +110,8 @@ class LaunchPlan:
             raise ConfigError("output_limit or spill_limit", min(self.output_limit, self.spill_limit), "0 or more bytes")
         if any(number < STREAMS for number in self.pass_fds):
             raise ConfigError("pass_fds", sorted(self.pass_fds), "numbers from 3 up; 0, 1 and 2 are the streams")
+
+    @property
+    def types_input(self) -> bool:
+        """Whether its standard input is its terminal."""
+        return self.tty is not None and (self.stdin is Stdin.OPEN or isinstance(self.stdin, bytes))

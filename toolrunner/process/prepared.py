@@ -4,7 +4,7 @@ from typing import Protocol
 
 from toolrunner.facts import ProcessIdentity
 from toolrunner.process.ending import ProcessEnd
-from toolrunner.process.plan import LaunchPlan
+from toolrunner.process.plan import LaunchPlan, WindowSize
 
 
 class Sink(Protocol):
@@ -45,6 +45,15 @@ class Prepared(Protocol):
 
         Idempotent; a later call can only shorten the grace. Before `go` it closes the gate.
         """
+
+    async def write(self, data: bytes) -> bool:
+        """Write to the stdin of a plan that has it `OPEN`, waiting while it is full. False when nobody reads it (any more)."""
+
+    def close_stdin(self) -> None:
+        """Say that no more input comes: the pipe is closed; at a terminal Ctrl-D is typed. Idempotent."""
+
+    def resize(self, size: WindowSize) -> None:
+        """Change the size of its terminal; the program gets SIGWINCH. Without a terminal, or after the end, it does nothing."""
 
     async def wait(self) -> ProcessEnd:
         """The end, once it is proven and the output is read. Cancelling the waiter loses nothing: call it again.

@@ -15,11 +15,15 @@ import anyio.lowlevel
 from toolrunner.process.keeping.messages import DRAIN_BOUND
 from toolrunner.process.output import Capture
 from toolrunner.process.prepared import Observer, Sink
+from toolrunner.process.terminal import end_of_input
 
 _log = logging.getLogger("toolrunner.process")
 
 CHUNK = 1 << 16
 """Bytes per read: the default size of a pipe."""
+
+REOPEN_PAUSE = 0.05
+"""Seconds between two looks at a terminal that nobody holds: few programs come back to one, and none writes much before."""
 
 TURN = 16
 """Chunks read before other tasks get their turn: a tool that writes without end must not starve the loop, or its own stop."""
@@ -30,14 +34,28 @@ class Reader:
     """Reads one stream to its end, for the capture, the observer and the sink. Owns the descriptor.
 
     `eof` is True once every writer closed it. `finish_by` bounds what is left to read; only time spent waiting for the tool
-    counts against it, never time spent in the sink.
+    counts against it, never time spent in the sink. Without a descriptor (None) the stream is at its end from the beginning.
+
+    A `terminal` that nobody holds may be opened again by a process of its session (/dev/tty), so its end is final only when
+    everything else is over.
     """
 
-    def __init__(self, name: str, fd: int, capture: Capture, observer: Observer | None, sink: Sink | None) -> None:
-        self.name, self.fd, self.capture = name, fd, capture
-        self.eof = False
+    def __init__(
+        self,
+        name: str,
+        fd: int | None,
+        capture: Capture,
+        observer: Observer | None,
+        sink: Sink | None,
+        *,
+        terminal: bool = False,
+    ) -> None:
+        self.name, self.fd, self.capture = name, -1 if fd is None else fd, capture
+        self.eof = fd is None
         self.sink_dropped = 0
-        self._done = False
+        self._done = fd is None
+        self._terminal = terminal
+        self._resting = False  # between two looks whether a terminal was opened again
         self._observer, self._sink = observer, sink
         self._sink_bound = math.inf  # seconds for one write to the sink
         self._deadline = math.inf
@@ -53,8 +71,13 @@ class Reader:
                 turns = 0
                 await self._wait()
             elif not data:
-                self.eof = self._done = True
+                self.eof = True
+                self._done = not self._terminal or self._deadline != math.inf
+                if not self._done:
+                    at_end()
+                    await self._rest()
             else:
+                self.eof = False
                 await self._pass_on(data)
                 turns += 1
                 if turns % TURN == 0:
@@ -79,6 +102,15 @@ class Reader:
             finally:
                 self._scope = None
         self._done = scope.cancelled_caught
+
+    async def _rest(self) -> None:
+        """Leave a terminal that nobody holds alone for a while; nothing announces that it was opened again."""
+        with anyio.CancelScope(deadline=anyio.current_time() + REOPEN_PAUSE) as scope:
+            self._scope, self._resting = scope, True
+            try:
+                await anyio.sleep(REOPEN_PAUSE)
+            finally:
+                self._scope, self._resting = None, False
 
     async def _pass_on(self, data: bytes) -> None:
         self.capture.add(data)
@@ -120,7 +152,7 @@ class Reader:
         """Wait for more until this time of the loop's clock at most."""
         self._deadline = deadline
         if self._scope is not None:
-            self._scope.deadline = deadline
+            self._scope.deadline = -math.inf if self._resting else deadline
 
     def close(self) -> None:
         """Close the pipe: a writer that is left gets SIGPIPE."""
@@ -132,24 +164,53 @@ class Reader:
 
 @final
 class Feed:
-    """Writes data to stdin with backpressure, then closes it. A tool that stops reading ends it quietly (EPIPE)."""
+    """Writes to stdin with backpressure. A tool that stops reading ends it quietly (EPIPE).
 
-    def __init__(self, fd: int, data: bytes) -> None:
+    `data` is written and then the end of input is given; `stays` leaves it open for `write`. `terminal`: what is written is
+    typed, and the end of input is a key. Owns the descriptor; one writer at a time.
+    """
+
+    def __init__(self, fd: int, data: bytes, *, stays: bool = False, terminal: bool = False) -> None:
         self._fd = fd
         self._rest = memoryview(data)
+        self._stays, self._terminal = stays, terminal
+        self._at_line_start = True
+        self._turn = anyio.Lock()
         self._scope: anyio.CancelScope | None = None
         self._closing = False
 
     async def run(self) -> None:
-        """Until everything is written, the tool stops reading, or `close`."""
+        """Until everything is written, the tool stops reading, or `close`. Cancelled, it can be run again."""
+        if not self._stays:
+            await self._flush()
+            self.end_input()
+
+    async def write(self, data: bytes) -> bool:
+        """Write all of it, after what others are writing. False when there is no reader (any more).
+
+        Cancelled, a part of it may have been written.
+        """
+        if not self._stays:
+            return False
+        async with self._turn:
+            self._rest = memoryview(data)
+            try:
+                await self._flush()
+            finally:
+                self._rest = memoryview(b"")
+            return self._fd >= 0 and not self._closing
+
+    async def _flush(self) -> None:
         while self._rest and self._fd >= 0:
             try:
-                self._rest = self._rest[os.write(self._fd, self._rest[:CHUNK]) :]
+                written = os.write(self._fd, self._rest[:CHUNK])
             except BlockingIOError:
                 await self._wait()
             except OSError:
-                break
-        self._shut()
+                self._shut()
+            else:
+                self._at_line_start = self._rest[written - 1] in b"\r\n"
+                self._rest = self._rest[written:]
 
     async def _wait(self) -> None:
         with anyio.CancelScope() as scope:
@@ -160,6 +221,15 @@ class Feed:
                 self._scope = None
         if self._closing:
             self._shut()
+
+    def end_input(self) -> None:
+        """Nothing more will be written; the reader is told so."""
+        if self._terminal and self._fd >= 0 and not self._closing:
+            try:
+                os.write(self._fd, end_of_input(self._fd, at_line_start=self._at_line_start))
+            except OSError:  # it reads nothing anyway: gone, or its input is full
+                pass
+        self.close()
 
     def forget(self) -> None:
         """Close the descriptor, whatever waits for it: that is another process's affair."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import final
 
 from toolrunner.errors import ConfigError
-from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Sink, Stdin
+from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Sink, Stdin, WindowSize
 
 
 @final
@@ -23,7 +23,8 @@ class Command:
     environment; None as a value removes a name. `stdin` is fed and then closed (a str as UTF-8), or opened (a `Path`), or the
     host's own (`Stdin.INHERIT`); None gives /dev/null. `timeout` and `kill_after` are seconds and win over the tool's own. Exit
     statuses in `ok` are a success. `watch` adds folders to be scanned for changes. `sink` takes the output in full while it comes
-    and holds the command back while it is slow; an abort releases it.
+    and holds the command back while it is slow; an abort releases it. `tty` gives it a terminal, of 24 rows and 80 columns if no
+    size is named; all its output is in stdout then.
 
     Raises:
         ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
@@ -39,6 +40,7 @@ class Command:
     ok: Sequence[int] = (0,)
     watch: Sequence[str | Path] = ()
     sink: Sink | None = field(default=None, compare=False)
+    tty: bool | WindowSize = False
 
     def __post_init__(self) -> None:
         _check_argv(self.argv)
@@ -54,6 +56,8 @@ class Command:
             raise ConfigError("output_limit", self.output_limit, "0 or more bytes")
         if not all(_is_int(status) and 0 <= status <= 255 for status in self.ok):  # noqa: PLR2004  # wait(2): WEXITSTATUS is 8 bits
             raise ConfigError("ok", self.ok, "exit statuses from 0 to 255")
+        if not isinstance(self.tty, bool | WindowSize):
+            raise ConfigError("tty", self.tty, "True, False or a WindowSize")
         watch = (self.watch,) if isinstance(self.watch, str | Path) else tuple(self.watch)
         for root in watch:
             _check_text("watch", root)

@@ -7,7 +7,7 @@ Phases: waiting (child at the gate) -> running -> stopping (ladder) or draining 
 import math
 import time
 
-from toolrunner.process.keeping.ladder import terminate
+from toolrunner.process.keeping.ladder import STEPS, interrupt, terminate
 from toolrunner.process.keeping.messages import DRAIN_BOUND
 from toolrunner.process.keeping.system import Kernel, peek
 
@@ -15,11 +15,15 @@ from toolrunner.process.keeping.system import Kernel, peek
 class Call:
     """All times are CLOCK_MONOTONIC seconds, `inf` or None when not set; the host's clock is the same one."""
 
-    def __init__(self, kernel: Kernel, leader: int, timeout: float, grace: float) -> None:
+    def __init__(
+        self, kernel: Kernel, leader: int, timeout: float, grace: float, steps: tuple[tuple[float, str], ...] = STEPS
+    ) -> None:
         self.kernel = kernel
         self.leader = leader  # unreaped until the sweep, so its number and its group's stay ours
         self.timeout = timeout
         self.grace = grace
+        self.steps = steps
+        self.pending: list[tuple[float, str]] = []  # steps of a ladder that runs: (when, which signal), not sent yet
         self.released = False
         self.exec_error: str | None = None
         self.deadline = math.inf  # of the whole call; counts from the release
@@ -55,11 +59,23 @@ class Call:
             self.deadline = math.inf
             self.delivered = now
             if grace > 0:
-                terminate(self.kernel, self.leader)
-                self.signals.append("SIGTERM")
+                self.pending = [(now + part * grace, name) for part, name in self.steps]
+                self.send_due(now)
         self.kill_at = min(self.kill_at, now + grace)
         self.finish = self.finish or self.kill_at <= now
         return first
+
+    def send_due(self, now: float) -> None:
+        """Send what the ladder has for this time. A leader that is gone gets no Ctrl-C; who outlives it still gets SIGTERM."""
+        while self.pending and self.pending[0][0] <= now:
+            name = self.pending.pop(0)[1]
+            if name == "SIGTERM":
+                terminate(self.kernel, self.leader)
+            elif self.leader_at is None:
+                interrupt(self.kernel, self.leader)
+            else:
+                continue
+            self.signals.append(name)
 
     def observe_children(self) -> bool:
         """Look who is dead. True when the leader is and others are not: the host should be told."""
@@ -114,7 +130,8 @@ class Call:
 
     def next_time(self) -> float:
         """When `tick` has to run at the latest."""
-        return min(self.deadline, self.kill_at, self.drain_until)
+        step = self.pending[0][0] if self.pending else math.inf
+        return min(self.deadline, self.kill_at, self.drain_until, step)
 
     def tick(self) -> bool:
         """Act on times that have come. True when the ladder began because of the deadline."""
@@ -123,6 +140,8 @@ class Call:
             self.drained_out = self.finish = True
         if self.kill_at <= now:
             self.finish = True
+        elif self.pending:
+            self.send_due(now)
         if self.deadline <= now and self.leader_at is None and not self.cause:
             return self.stop("timed_out", self.grace)
         return False

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import socket
+import termios
 
 from toolrunner.process.keeping.messages import decode, unpack
 from toolrunner.process.keeping.system import CATCHABLE, receive, stat
@@ -133,7 +134,17 @@ def set_up(sock: socket.socket, words: dict[str, str], fds: list[int]) -> socket
     os.umask(int(words["umask"]))
     for fd, target in zip([stdin, stdout, stderr, *fds[5:]], [0, 1, 2, *targets], strict=True):
         os.dup2(fd, target)
+    if words["tty"] == "1":
+        take_terminal()
     return sock
+
+
+def take_terminal() -> None:
+    """Make the terminal on stdout the controlling one of this session, which has none yet (TIOCSCTTY, tty_ioctl(4))."""
+    try:
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+    except OSError as exc:
+        raise SetupFailed("controlling terminal", exc.errno or 0) from exc
 
 
 def set_limits(word: str) -> None:

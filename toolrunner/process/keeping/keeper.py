@@ -13,7 +13,7 @@ import time
 
 from toolrunner.process.keeping.call import Call
 from toolrunner.process.keeping.gate import Gate, fork_gate
-from toolrunner.process.keeping.ladder import descendants
+from toolrunner.process.keeping.ladder import STEPS, TERMINAL_STEPS, descendants
 from toolrunner.process.keeping.messages import REAP_BOUND, decode, encode, hexed, listing
 from toolrunner.process.keeping.sweep import Swept, describe, sweep
 from toolrunner.process.keeping.system import (
@@ -117,7 +117,8 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
         refuse(control, gate.errno or errno.EAGAIN, "fork")
         return
     gate.sock.setblocking(False)
-    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]))
+    steps = TERMINAL_STEPS if words["tty"] == "1" else STEPS
+    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps)
     Keeper(call, links, wake, control, gate).run()
 
 

@@ -1,5 +1,8 @@
 """The polite half of a stop: SIGTERM to everyone of the call, each process at most once, then SIGCONT.
 
+A program at a terminal is first asked as a person would ask it, by Ctrl-C, and again, because some answer the first with a
+question (`TERMINAL_STEPS`).
+
 At most once, because terraform, docker compose and npm take a second SIGTERM as "force quit". SIGCONT after it, because a
 stopped process gets its SIGTERM only when it goes on.
 """
@@ -10,6 +13,13 @@ from toolrunner.process.keeping.system import Kernel, Stat, stat
 
 WALK_LIMIT = 10_000
 """Processes visited at most: a tree that grows faster than it is walked must not hold the keeper."""
+
+
+STEPS = ((0.0, "SIGTERM"),)
+"""When, as a part of the grace, and what. SIGKILL comes when the grace is over."""
+
+TERMINAL_STEPS = ((0.0, "SIGINT"), (0.25, "SIGINT"), (0.5, "SIGTERM"))
+"""The same at a terminal; half of the grace is left for what SIGTERM makes a program do."""
 
 
 def descendants(kernel: Kernel) -> list[Stat]:
@@ -39,3 +49,20 @@ def terminate(kernel: Kernel, group: int) -> None:
             pass
         for facts in outside:
             kernel.signal_other(facts.pid, facts.starttime, number)
+
+
+def interrupt(kernel: Kernel, leader: int) -> None:
+    """SIGINT to the foreground group of the leader's terminal, as Ctrl-C would, then SIGCONT."""
+    facts = stat(leader)
+    front = facts.foreground if facts is not None and facts.foreground > 1 else leader
+    # A job of an interactive shell: its number is nobody's whom we hold, so each member is signalled by itself.
+    apart = descendants(kernel) if front != leader else []
+    members = [facts for facts in apart if facts.pgrp == front and facts.state != "Z"]
+    for number in (signal.SIGINT, signal.SIGCONT):
+        for facts in members:
+            kernel.signal_other(facts.pid, facts.starttime, number)
+        if not members:
+            try:
+                kernel.kill_group(leader, number)
+            except OSError:  # nobody left in it, or nobody we may signal
+                pass

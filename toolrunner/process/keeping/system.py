@@ -46,9 +46,12 @@ def read_file(path: str) -> bytes:
 
 
 class Stat:
-    """The fields of /proc/PID/stat (proc_pid_stat(5)) that identify a process. `state` is one letter."""
+    """The fields of /proc/PID/stat (proc_pid_stat(5)) that identify a process. `state` is one letter.
 
-    __slots__ = ("comm", "pgrp", "pid", "ppid", "session", "starttime", "state")
+    `foreground` is the foreground group of its controlling terminal (tpgid), -1 without one.
+    """
+
+    __slots__ = ("comm", "foreground", "pgrp", "pid", "ppid", "session", "starttime", "state")
 
     def __init__(self, pid: int, raw: bytes) -> None:
         # comm may hold spaces and parentheses; the last ")" ends it.
@@ -58,6 +61,7 @@ class Stat:
         self.comm = head.partition(b"(")[2]
         self.state = fields[0].decode()
         self.ppid, self.pgrp, self.session = int(fields[1]), int(fields[2]), int(fields[3])
+        self.foreground = int(fields[5])
         self.starttime = int(fields[19])
 
 
