@@ -1,0 +1,53 @@
+"""Started where programs seldom are: in a folder that was removed, without streams, with a full disk for a standard output."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli.program import BOUND, PROGRAM, Done, environment
+
+CALL = json.dumps({"name": "shell", "arguments": {"command": "echo here"}}).encode()
+
+
+def from_shell(script: str, folder: Path, stdin: bytes = b"") -> Done:
+    """Run a script in which `$T` is the program."""
+    done = subprocess.run(
+        ["sh", "-c", script.replace("$T", " ".join(PROGRAM))],
+        input=stdin, capture_output=True, cwd=folder, env=environment(), timeout=BOUND, check=False,
+    )  # fmt: skip
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def in_a_removed_folder(words: str, folder: Path, stdin: bytes = b"") -> Done:
+    return from_shell(f"mkdir gone && cd gone && rmdir ../gone && exec $T {words}", folder, stdin)
+
+
+REMOVED = "this program's own working directory was removed"
+
+
+@pytest.mark.parametrize("words", ["-- true", "--cwd . -- true", "--cwd / --watch-writes . -- true", "--cwd / --watch-writes x -- true"])
+def test_a_command_that_would_run_in_a_removed_folder_is_refused_with_a_reason(words: str, tmp_path: Path) -> None:
+    done = in_a_removed_folder(f"run --json {words}", tmp_path)
+    assert (done.status, done.result["outcome"], done.result["started"]) == (125, "rejected", False)
+    assert REMOVED in done.result["error"]["message"]
+
+
+def test_a_command_that_runs_elsewhere_does_not_miss_a_removed_folder(tmp_path: Path) -> None:
+    done = in_a_removed_folder(f"run -q --cwd / --watch-writes {tmp_path} -- pwd", tmp_path)
+    assert (done.status, done.out) == (0, b"/\n")
+
+
+def test_a_batch_in_a_removed_folder_answers_each_line(tmp_path: Path) -> None:
+    elsewhere = json.dumps({"name": "shell", "arguments": {"command": "pwd", "cwd": "/"}}).encode()
+    done = in_a_removed_folder("batch -", tmp_path, CALL + b"\n" + elsewhere)
+    assert done.status == 0
+    assert [one["outcome"] for one in done.lines] == ["rejected", "succeeded"]
+    assert REMOVED in done.lines[0]["error"]["message"]
+
+
+def test_tools_are_looked_for_although_the_folder_was_removed(tmp_path: Path) -> None:
+    done = in_a_removed_folder("batch - --tools nowhere:tool", tmp_path, CALL)
+    assert done.status == 2
+    assert b"cannot import nowhere" in done.err
