@@ -4,6 +4,7 @@ import importlib
 import sys
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import final
 
@@ -53,9 +54,10 @@ def _load(reference: str) -> Toolset:
 
 
 def _module(reference: str, name: str) -> object:
-    here = str(Path.cwd())
-    if here not in sys.path:  # a console script does not have it, and people's modules are where they work
-        sys.path.insert(0, here)
+    with suppress(FileNotFoundError):  # the folder was removed
+        here = str(Path.cwd())
+        if here not in sys.path:  # a console script does not have it, and people's modules are where they work
+            sys.path.insert(0, here)
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:  # the user's module, and whatever it does when it is imported

@@ -65,13 +65,28 @@ def snapshot(roots: Iterable[str | os.PathLike[str]], budget: Budget | None = No
 
     Raises ConfigError when a root is not a directory that can be read: then watching it would be an empty promise.
     """
-    real = sorted({os.path.realpath(root) for root in roots})
+    real = real_roots(roots)
     for root in real:
         try:
             os.scandir(root).close()
         except OSError as error:
             raise ConfigError("a watched folder", printable(root), f"a directory that can be read ({error.strerror})") from error
     return _Look(real, budget or Budget()).take()
+
+
+def real_roots(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Their absolute paths without symlinks, sorted: two names of one folder are one root.
+
+    Raises ConfigError when a relative one has nothing to be relative to.
+    """
+    real = set()
+    for root in roots:
+        try:
+            real.add(os.path.realpath(root))
+        except FileNotFoundError:  # getcwd(3)
+            wanted = "an absolute path: this program's own working directory was removed"
+            raise ConfigError("a watched folder", printable(os.fspath(root)), wanted) from None
+    return tuple(sorted(real))
 
 
 def rescan(before: Snapshot, budget: Budget | None = None) -> Snapshot:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Self, final
 
 from toolrunner.facts import Attribution
+from toolrunner.observe.scan import real_roots
 
 Roots = tuple[str, ...] | None
 """Real paths of the folders in which somebody may write; None = anywhere."""
@@ -78,16 +79,17 @@ class Watches:
         """A call begins whose changes in `roots` are wanted. Begin before the first scan, finish after the second.
 
         `unconfined`: it may write elsewhere too, as any command without a sandbox can, so others must not take its changes for
-        their own. That does not make its own changes shared.
+        their own. That does not make its own changes shared. Raises ConfigError as `snapshot` does.
         """
-        looks = _real(roots)
+        # Two names of one folder overlap. Bind mounts and hard links cannot be seen this way.
+        looks = real_roots(roots)
         active = _Active(looks, None if unconfined else looks)
         self._begin(active)
         return Watch(self, active)
 
     def writer_active(self, roots: Iterable[str | os.PathLike[str]] | None = None) -> Writer:
         """Somebody begins to run who is not watched and may write in `roots` (None: anywhere): a call, a kept job, an undo."""
-        active = _Active((), None if roots is None else _real(roots))
+        active = _Active((), None if roots is None else real_roots(roots))
         self._begin(active)
         return Writer(self, active)
 

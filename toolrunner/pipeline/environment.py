@@ -21,7 +21,10 @@ from toolrunner.tools import Command, Registration
 @final
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a call would run. `cwd_identity` is (st_dev, st_ino) of the directory, None when it was not there."""
+    """Where a call would run. `cwd_identity` is (st_dev, st_ino) of the directory, None when it was not there.
+
+    `cwd` is an absolute path; a relative one is relative to a directory that was removed. Empty for a body in this process.
+    """
 
     cwd: str = ""
     cwd_identity: tuple[int, int] | None = None
@@ -32,6 +35,8 @@ class Environment:
         """Why the call can no longer run where it was meant to, or None. One stat, so it fits in a stretch without await."""
         if not self.cwd:
             return None
+        if not Path(self.cwd).is_absolute():  # even if it is somewhere by now: what was judged was nowhere
+            return f"this program's own working directory was removed, and {self.cwd!r} is relative to it"
         now = _identity(self.cwd)
         if now is None:
             return f"the working directory {self.cwd!r} is gone"
@@ -44,7 +49,7 @@ def environment_of(command: Command | None) -> Environment:
     """The surroundings of a command as they are now; nothing for a body in this process."""
     if command is None:
         return Environment()
-    cwd = os.path.realpath(command.cwd if command.cwd is not None else os.curdir)
+    cwd = _real(command.cwd if command.cwd is not None else os.curdir)
     path = command.env.get("PATH", os.environ.get("PATH"))
     program = command.argv[0]
     resolved = shutil.which(program, path=path) if os.sep not in program else str(Path(cwd, program))
@@ -53,7 +58,7 @@ def environment_of(command: Command | None) -> Environment:
             (name, "" if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()) for name, value in command.env.items()
         )
     )
-    return Environment(cwd, _identity(cwd), resolved or program, env)
+    return Environment(cwd, _identity(cwd) if Path(cwd).is_absolute() else None, resolved or program, env)
 
 
 def grant_key(registration: Registration, arguments: JsonValue, environment: Environment) -> GrantKey:
@@ -66,6 +71,13 @@ def grant_key(registration: Registration, arguments: JsonValue, environment: Env
         env=environment.env,
         argv0=environment.argv0,
     )
+
+
+def _real(path: str | os.PathLike[str]) -> str:
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError:  # getcwd(3): it is relative, and our own directory was removed
+        return os.fspath(path)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -38,9 +38,9 @@ async def begin_watch(state: ActiveCall, services: Services) -> bool:
         return True
     # A command without a sandbox may write anywhere; so may any body, but in this process people know what theirs do.
     unconfined = tool.kind in (BodyKind.COMMAND, BodyKind.SHELL) and not tool.annotations.read_only
-    watch = services.watches.begin(roots, unconfined=unconfined)
-    state.watch = CallWatch(watch, None)  # at once, so that it is let go whatever becomes of the scan
     try:
+        watch = services.watches.begin(roots, unconfined=unconfined)
+        state.watch = CallWatch(watch, None)  # at once, so that it is let go whatever becomes of the scan
         before = await in_thread(services, lambda: snapshot(roots))
     except (ConfigError, RuntimeError) as error:  # RuntimeError: no thread could be started for it
         drop_watch(state)
