@@ -270,6 +270,24 @@ async def test_a_cancel_before_the_first_step_or_after_the_end_does_nothing() ->
     assert ran == ["ran"]
 
 
+@pytest.mark.case("E26")
+async def test_a_task_that_the_loop_takes_before_its_first_step_is_run_all_the_same() -> None:
+    if not on_asyncio():
+        pytest.skip("trio enters every task")
+    told, ran = list[str](), list[str]()
+    root = TaskRoot(lambda: told.append("torn down"))
+
+    async def work() -> None:
+        ran.append("ran")
+
+    root.spawn(work, "task")
+    (native,) = (task for task in asyncio.all_tasks() if task.get_name() == "task")
+    native.cancel()
+    with anyio.fail_after(5):
+        await root.wait_empty()
+    assert (told, ran) == (["torn down"], ["ran"])
+
+
 async def test_a_cancel_that_the_body_swallows_costs_no_time() -> None:
     root, go, seen = TaskRoot(), anyio.Event(), list[str]()
 

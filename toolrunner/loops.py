@@ -116,17 +116,32 @@ _detached: set[Any] = set()
 """Strong references to detached asyncio tasks; the loop itself holds weak ones only."""
 
 
-def spawn_detached(fn: Callable[[], Coroutine[Any, Any, None]], name: str, context: contextvars.Context) -> None:
-    """Start a task in `context` that belongs to no scope and no task of the caller. `fn` must not let an exception out.
+def spawn_detached(
+    fn: Callable[[], Coroutine[Any, Any, None]],
+    name: str,
+    context: contextvars.Context,
+    *,
+    torn_down: Callable[[], object] = lambda: None,
+) -> None:
+    """Start a task in `context` that belongs to no scope and no task of the caller. `fn` must not let anything out.
 
-    trio: a system task (ended when the run's main task ends); asyncio: a plain task of the loop.
+    trio: a system task (ended when the run's main task ends); asyncio: a plain task of the loop. There a task that is cancelled
+    before its first step never takes it, and all who wait for it would wait for ever. Only the loop's own tear-down can do that:
+    `torn_down` is called then, and `fn` is started all the same.
     """
     native = native_loop()
     if hasattr(native, "create_task"):
         # Not loop.create_task: an eager task factory would run the first step inside this call, before the caller has the task.
         task = sys.modules["asyncio"].Task(fn(), loop=native, name=name, context=context)
         _detached.add(task)
-        task.add_done_callback(_detached.discard)
+
+        def ended(_: object) -> None:
+            _detached.discard(task)
+            if task.cancelled():  # `fn` lets nothing out, so it was not entered
+                torn_down()
+                spawn_detached(fn, name, context, torn_down=torn_down)
+
+        task.add_done_callback(ended)
     else:
         sys.modules["trio"].lowlevel.spawn_system_task(fn, name=name, context=context)
 

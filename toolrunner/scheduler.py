@@ -14,7 +14,7 @@ import anyio
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import AbortMode, AbortReason, Source, Stop, StopPhase
-from toolrunner.pipeline.bodies import interrupt_in
+from toolrunner.pipeline.bodies import TORN_DOWN, interrupt_in
 from toolrunner.pipeline.course import accept, close_truthfully, settle, until_over
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.finish import publish
@@ -167,7 +167,7 @@ class BatchRun:
             self.abort(AbortReason(Source.HOST, "toolrunner failed"), AbortMode.DRAIN)
 
     def _torn_down(self) -> None:
-        self.abort(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+        self.abort(TORN_DOWN)
 
     def _note_stop(self) -> None:
         reason = self.signal.reason

@@ -91,9 +91,10 @@ class OwnedTask:
 
 @final
 class TaskRoot:
-    """Spawns and counts the runner's tasks."""
+    """Spawns and counts the runner's tasks. `torn_down` is told when the loop's tear-down took a task before its first step."""
 
-    def __init__(self) -> None:
+    def __init__(self, torn_down: Callable[[], object] = lambda: None) -> None:
+        self._torn_down = torn_down
         self._live: set[OwnedTask] = set()
         self._foreign: set[OwnedTask] = set()
         """Those of `_live` that nothing of a call depends on any more once its own tasks are done."""
@@ -122,7 +123,7 @@ class TaskRoot:
                 self._live.discard(task)
                 self._foreign.discard(task)
 
-        spawn_detached(live, name, context if context is not None else contextvars.copy_context())
+        spawn_detached(live, name, context if context is not None else contextvars.copy_context(), torn_down=self._torn_down)
         return task
 
     @property

@@ -153,13 +153,12 @@ class EffectLedger:
 
 
 async def _tell(durable: Awaitable[None], done: Future[None]) -> None:
-    """Wait on the loop for a thread. Lets only its own cancellation out: the loop is being torn down then."""
+    """Wait on the loop for a thread. Its own cancellation is the loop's tear-down."""
     try:
         await durable
     except Exception as error:  # noqa: BLE001  whatever it is, it belongs to the thread that waits
         done.set_exception(error)
-    except BaseException:
+    except BaseException:  # noqa: BLE001  the task ends here anyway, and the thread is told why
         done.set_exception(RunnerClosed("its event loop ended"))
-        raise
     else:
         done.set_result(None)

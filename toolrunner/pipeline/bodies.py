@@ -132,9 +132,12 @@ class ThreadBody(Body):
         """Nothing was made ready."""
 
 
+TORN_DOWN = AbortReason(Source.SHUTDOWN, "the event loop was torn down")
+
+
 def torn_down(state: ActiveCall) -> None:
     """The task of a body was cancelled, and not by us: nobody but the loop's own tear-down reaches it."""
-    state.stop_batch(AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+    state.stop_batch(TORN_DOWN)
 
 
 def returned_end(state: ActiveCall, returned: object, *, saw_abort: bool) -> BodyEnd:

@@ -13,8 +13,9 @@ import anyio
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger
-from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind
+from toolrunner.facts import AbortReason, StillRunning, StillRunningKind
 from toolrunner.pipeline.act import Permit, act
+from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.finish import Turn, finish, publish
 from toolrunner.pipeline.prepare import prepare, record
 from toolrunner.pipeline.services import Services
@@ -73,7 +74,7 @@ def close_truthfully(state: ActiveCall, error: BaseException) -> None:
             _tell_unfinished(state, error)
         return
     if isinstance(error, anyio.get_cancelled_exc_class()):
-        state.refuse_because(state.signal.reason or AbortReason(Source.SHUTDOWN, "the event loop was torn down"))
+        state.refuse_because(state.signal.reason or TORN_DOWN)
     state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}"))
 
 

@@ -17,6 +17,7 @@ from toolrunner.errors import NestedRun, RunnerClosed
 from toolrunner.facts import Source
 from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
+from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
 from toolrunner.pipeline.live import inside_body_of
 from toolrunner.pipeline.services import Services
@@ -133,7 +134,7 @@ class Runner:
             hooks=self._hooks,
             journal=self._journal,
             hub=self._hub,
-            root=TaskRoot(),
+            root=TaskRoot(lambda: self._shutdown.abort(TORN_DOWN.text)),
             settings=self._settings,
             prepare_process=self._supervisor.prepare,
             run_child=children.run,
