@@ -27,7 +27,9 @@ def in_a_removed_folder(words: str, folder: Path, stdin: bytes = b"") -> Done:
 REMOVED = "this program's own working directory was removed"
 
 
-@pytest.mark.parametrize("words", ["-- true", "--cwd . -- true", "--cwd / --watch-writes . -- true", "--cwd / --watch-writes x -- true"])
+@pytest.mark.parametrize(
+    "words", ["-- true", "--cwd . -- true", "--cwd / --watch-writes . -- true", "--cwd / --watch-writes x -- true"]
+)
 def test_a_command_that_would_run_in_a_removed_folder_is_refused_with_a_reason(words: str, tmp_path: Path) -> None:
     done = in_a_removed_folder(f"run --json {words}", tmp_path)
     assert (done.status, done.result["outcome"], done.result["started"]) == (125, "rejected", False)
@@ -51,3 +53,21 @@ def test_tools_are_looked_for_although_the_folder_was_removed(tmp_path: Path) ->
     done = in_a_removed_folder("batch - --tools nowhere:tool", tmp_path, CALL)
     assert done.status == 2
     assert b"cannot import nowhere" in done.err
+
+
+@pytest.mark.parametrize("words", ["schema", "doctor", "doctor --json", "--version", "--help", "run --help", ""])
+def test_what_cannot_be_written_is_said_in_one_line(words: str, tmp_path: Path) -> None:
+    done = from_shell(f"$T {words} > /dev/full", tmp_path)
+    assert done.status == 74
+    assert done.err == b"toolrunner: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", ["schema", "doctor", "--version", "--help", "run -- echo here", "run --json -- echo here"])
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_without_standard_streams_everything_goes_its_way(words: str, closed: str, tmp_path: Path) -> None:
+    assert from_shell(f"$T {words} {closed}", tmp_path).status == 0
+
+
+def test_a_batch_without_a_standard_input_is_an_empty_one(tmp_path: Path) -> None:
+    done = from_shell("$T batch - 0<&-", tmp_path)
+    assert (done.status, done.out, done.err) == (0, b"", b"")

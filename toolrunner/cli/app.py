@@ -22,7 +22,7 @@ from toolrunner.cli.lines import read_calls
 from toolrunner.cli.loading import BadTools, load_tools
 from toolrunner.cli.printable import printable
 from toolrunner.cli.run import Form, Telling, run
-from toolrunner.cli.sink import open_missing_streams
+from toolrunner.cli.standard import NoOutput, open_streams
 from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
 from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin
@@ -44,10 +44,11 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """The console script: run the command that was asked for and exit with its status."""
-    open_missing_streams()
+    open_streams()
     _log_safely()
     try:
         status = app(prog_name="toolrunner", standalone_mode=False)
+        sys.stdout.flush()
     except USAGE_ERROR as error:
         _usage(error)
         status = exit_codes.USAGE
@@ -56,9 +57,11 @@ def main() -> None:
         status = exit_codes.USAGE if isinstance(error, BadTools) else exit_codes.REFUSED
     except (KeyboardInterrupt, typer.Abort):  # before anything ran: signals are taken from then on
         status = exit_codes.ABORTED
-    except BrokenPipeError:  # help, schema and doctor are for a reader, who left
+    except NoOutput as error:  # of help, schema, doctor; results and a command's output go their own way
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter would complain when it flushes
-        status = exit_codes.ABORTED
+        if not error.reader_left:
+            complain(str(error))
+        status = exit_codes.ABORTED if error.reader_left else exit_codes.NOT_WRITTEN
     sys.exit(status)
 
 
