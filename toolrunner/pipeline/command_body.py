@@ -10,7 +10,7 @@ from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
 from toolrunner.pipeline.services import Limits, Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
-from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin
+from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin, WindowSize
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask
 from toolrunner.tools import Command, Reply
@@ -32,6 +32,7 @@ def launch_plan(state: ActiveCall, limits: Limits) -> LaunchPlan:
         spill_dir=limits.spill_dir,
         kill_after=grace,
         timeout=next((one for one in (state.call.timeout, command.timeout, tool.timeout) if one is not None), None),
+        tty=command.tty if isinstance(command.tty, WindowSize) else WindowSize() if command.tty else None,
     )
 
 
