@@ -100,9 +100,6 @@ class ShellBody(Body):
             return Ended.LOST, Code.KEEPER_LOST, Error(ErrorKind.KEEPER_LOST, "the supervisor of the shell was lost")
         if self._told and end is not None and end.signals:
             return Ended.STOPPED, None, None
-        if self._line.status is None and end is not None and end.signals:
-            text = "the shell was ended, because something else than the shell told of the command's end"
-            return Ended.LOST, Code.LOST, Error(ErrorKind.EXCEPTION, text)
         return Ended.RETURNED, *exit_failure(facts, (0,))
 
     def _facts(self, end: ProcessEnd | None) -> Process:

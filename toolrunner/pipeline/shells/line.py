@@ -1,9 +1,11 @@
 """One command line in a living shell: its text as the shell reads it, its output, its status.
 
-The status comes on a descriptor of its own. Where the output ends is told by a token that is made after the line has ended and
-that the shell then writes to both streams: nothing that the line printed can have known it.
+The status comes on a descriptor of its own, after a word that the line does not know. Where the output ends is told by a token
+that is made after the line has ended and that the shell then writes to both streams. So nothing that a line prints is taken for
+either.
 """
 
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -24,15 +26,18 @@ They are single digits because POSIX shells need not know others; they are close
 _CLOSED = f"{STATUS}>&- {STDOUT}>&- {STDERR}>&-"
 
 
-def script(text: str) -> bytes:
-    r"""A line as the shell is to read it.
+def script(text: str, word: str) -> bytes:
+    r"""A line as the shell is to read it; it then tells the status after `word`.
 
     `\command` goes round an alias and keeps a syntax error from ending a POSIX shell (special built-ins do); stdin is the script
     itself, so the line gets another.
     """
     quoted = "'" + text.replace("'", "'\\''") + "'"
-    status = f"{{ \\command printf '%s\\n' \"$?\" >&{STATUS}; }} 2>/dev/null"  # in a group, so that `set -x` does not show it
-    return f"\\command eval {quoted} </dev/null {_CLOSED}\n{status}\n".encode()
+    status = (
+        f"{{ \\command printf '{word} %s\\n' \"$?\" >&{STATUS}; }} 2>/dev/null"  # in a group, so that `set -x` does not show it
+    )
+    # The empty line: after an unterminated quote in an eval, bash takes no `{` in the very next one.
+    return f"\\command eval {quoted} </dev/null {_CLOSED}\n\n{status}\n".encode()
 
 
 def closing(token: str, *, reap: bool) -> bytes:
@@ -96,7 +101,8 @@ class Line:
     """State of one line; written by its shell. `done` is set once nothing of it will change any more."""
 
     def __init__(self, text: str, output_limit: int, spill_dir: Path | None, show: Callable[[str, bytes], object]) -> None:
-        self.script = script(text)
+        self._word = secrets.token_hex(16)
+        self.script = script(text, self._word)
         self.streams = {
             name: Stream(Capture(name, output_limit, spill_dir, DEFAULT_SPILL_LIMIT), show) for name in ("stdout", "stderr")
         }
@@ -105,6 +111,11 @@ class Line:
         self.left: Listing = []
         self.done = anyio.Event()
         self._token = secrets.token_hex(16)
+
+    def told(self, heard: bytes) -> int | None:
+        """The status in what came on the status descriptor, if it is there. Whatever else came is not the shell's."""
+        found = re.search(rb"%b (\d{1,3})\n" % self._word.encode(), heard)
+        return int(found[1]) if found is not None else None
 
     def ended(self, status: int, leftovers: Listing, left: Listing) -> bytes:
         """The line is over and its company was ended; what the shell is to read now."""

@@ -18,8 +18,8 @@ from toolrunner.process.others import Company, end_others
 TOKEN_BOUND = 2.0
 """Seconds for the shell to say that a line's output is all there. It takes a millisecond, unless the line broke the shell."""
 
-STATUS_SIZE = 16
-"""Bytes of a status; three digits and a newline are expected."""
+HEARD_LIMIT = 256
+"""Bytes that are kept of what came on the status descriptor: more than a status is long, whatever else was written there."""
 
 
 @final
@@ -35,7 +35,7 @@ class Shell:
         self._script, self._status, self._theirs = script, status, theirs
         self._out = bytearray()
         self._more_out = anyio.Event()
-        self._read = bytearray()
+        self._heard = bytearray()
         self.kept = prepared.identity is not None  # else it is made by `go`, without a keeper
         self._company: Company | None = None
 
@@ -132,17 +132,17 @@ class Shell:
     async def _follow_status(self) -> None:
         while True:
             await anyio.wait_readable(self._status)
-            data = os.read(self._status, STATUS_SIZE)
-            if not data and self._line is not None:
-                return  # the line put another program in the shell's place (`exec`), which now is what the call runs
-            self._read += data
-            status, found, rest = bytes(self._read).partition(b"\n")
-            if not data or rest or len(self._read) > STATUS_SIZE or (found and not _is_status(status)) or self._line is None:
-                self.stop()  # somebody speaks in the shell's place; nothing that it says can be believed
-                return
-            if found:
-                self._read.clear()
-                await self._end_line(self._line, int(status))
+            data = os.read(self._status, HEARD_LIMIT)
+            if not data:
+                break  # the line put another program in the shell's place (`exec`); its end is the process's
+            self._heard += data
+            del self._heard[:-HEARD_LIMIT]
+            status = self._line.told(bytes(self._heard)) if self._line is not None else None
+            if self._line is not None and status is not None:
+                self._heard.clear()
+                await self._end_line(self._line, status)
+        if self._line is None:
+            self.stop()  # nobody could give it another line
 
     async def _end_line(self, line: Line, status: int) -> None:
         identity = self.prepared.identity
@@ -156,7 +156,3 @@ class Shell:
             self.stop(grace=0)
             return
         self._line = None
-
-
-def _is_status(word: bytes) -> bool:
-    return word.isdigit() and int(word) <= 255  # noqa: PLR2004 - wait(2): 8 bits
