@@ -254,6 +254,7 @@ async def main(supervisor):
             refused += 1
             say(exc.error.kind, exc.error.errno)
     resource.prlimit(warden, resource.RLIMIT_NPROC, (hard, hard))
+    waiting.append(await supervisor.prepare(LaunchPlan(('echo', 'at once'))))  # not only after the next try of its own
     for prepared in waiting:
         prepared.go()
         assert (await prepared.wait()).facts.exit_code == 0

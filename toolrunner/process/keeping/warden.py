@@ -105,6 +105,8 @@ class Warden:
 
     def refuse_one(self) -> None:
         """Answer a request that no keeper can take."""
+        if self.findings.fit and self.pool.fill():
+            return  # there is room again since the last try: the new keeper takes it
         try:
             fds = receive(self.requests)[1]
         except Cut as cut:
