@@ -38,7 +38,9 @@ async def exists(path: Path) -> None:
         await anyio.sleep(0.005)
 
 
-async def stopped(tool: Any, tmp_path: Path, arguments: dict[str, Any] | None = None, **settings: Any) -> ToolResult:
+async def stopped(
+    tool: Any, tmp_path: Path, arguments: dict[str, Any] | None = None, *, text: str = "seen enough", **settings: Any
+) -> ToolResult:
     """Run a tool, and abort it once it is ready."""
     controller, results = AbortController(), list[ToolResult]()
     ready = tmp_path / "ready"
@@ -50,7 +52,7 @@ async def stopped(tool: Any, tmp_path: Path, arguments: dict[str, Any] | None = 
 
         tasks.start_soon(run)
         await exists(ready)
-        controller.abort("seen enough")
+        controller.abort(text)
     return results[0]
 
 
@@ -293,6 +295,13 @@ async def test_an_error_after_our_signal_is_kept_and_the_stop_is_the_cause(tmp_p
     assert result.error is not None
     assert (result.error.kind, result.error.message) == ("command", "my command was killed")
     assert result.is_error
+
+
+async def test_a_reason_that_cannot_be_sent_does_not_keep_the_stop_away(tmp_path: Path) -> None:
+    result = await stopped(workers.watchful, tmp_path, text="bad \udcff " * 10_000)
+    assert (result.outcome, result.ended) == (Outcome.ABORTED, Ended.RETURNED)
+    assert isinstance(result.value, str)
+    assert result.value.startswith("caller: bad \\udcff bad")
 
 
 async def test_a_sigterm_of_somebody_elses_is_no_stop_of_ours(tmp_path: Path) -> None:

@@ -321,6 +321,21 @@ async def test_a_call_that_was_stopped_before_its_moment_has_no_shell_and_does_n
         assert (out(result), restarted(result)) == ("1\n", [])
 
 
+async def test_a_shell_that_was_ended_under_its_line_claims_nothing_of_it() -> None:
+    supervisor = Supervisor()
+    async with opened(supervisor=lambda: supervisor) as shell:
+
+        def observe(record: Record) -> None:
+            if record.type == "output":
+                supervisor.stop_all(grace=0)
+
+        calls = [ToolCall("shell", {"command": "echo ready; sleep 613"})]
+        (result,) = await shell.runner.run_batch(calls, on_event=observe)
+        assert (result.outcome, result.code, result.ended) == (Outcome.FAILED, Code.LOST, Ended.LOST)
+        assert (out(result), result.stop, result.still_running) == ("ready\n", None, ())
+        assert len(restarted(await shell("true"))) == 1
+
+
 # What a call leaves behind.
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 
 from toolrunner.facts import ProcessIdentity
 from toolrunner.facts.frozen import FreezeError, freeze
+from toolrunner.facts.texts import well_formed
 from toolrunner.loops import call_later, native_loop
 from toolrunner.pipeline.bodies import Body, Gate, torn_down
 from toolrunner.pipeline.context import BodyServices
@@ -26,6 +27,9 @@ ENTRY = str(Path(__file__).parent / "__main__.py")
 
 EXIT_BOUND = 2.0
 """Seconds for a worker to leave after its answer: enough for exit functions and log flushes. No thread holds it longer."""
+
+REASON_LIMIT = 10_000
+"""Characters of an abort's reason that the worker is told; a message that is too long to be sent must not keep the stop away."""
 
 
 async def isolated_body(state: ActiveCall, services: Services) -> "IsolatedBody":
@@ -88,7 +92,7 @@ class IsolatedBody(Body):
         # The reason first: the signal that follows has none.
         reason = self._state.body_signal.reason
         if reason is not None:
-            self._talk.send(Abort(reason.source, reason.text))
+            self._talk.send(Abort(well_formed(reason.source), well_formed(reason.text[:REASON_LIMIT])))
         self._prepared.stop()
 
     async def discard(self) -> None:
@@ -163,9 +167,9 @@ def _start(state: ActiveCall) -> Start:
         meta=_json_only(call.meta),
     )
     try:
-        frame(start)
+        frame(replace(start, over_at=sys.float_info.max))  # as it will be sent
     except BadFrame as bad:
-        raise SpawnRefused(SpawnErrorKind.TOO_LONG, f"the arguments cannot be sent to a worker process: {bad}") from bad
+        raise SpawnRefused(SpawnErrorKind.TOO_LONG, f"what the tool needs cannot be sent to a worker process: {bad}") from bad
     return start
 
 

@@ -18,7 +18,9 @@ from toolrunner.facts.frozen import FreezeError
 from toolrunner.pipeline.context import BodyServices
 from toolrunner.pipeline.foreign import text_of, type_name
 from toolrunner.pipeline.isolation.messages import (
+    FRAME_LIMIT,
     FROM_WORKER,
+    LENGTH,
     Answer,
     BadFrame,
     ChildCall,
@@ -40,6 +42,9 @@ CHUNK = 1 << 16
 
 KEPT_LIMIT = 64 << 20
 """Bytes of messages that leave something in the result or the ledger: a worker must not fill the host's memory with them."""
+
+LAST_READS = 1 + (FRAME_LIMIT + LENGTH.size) // CHUNK
+"""Reads after the worker's end: a whole answer may be on its way. More comes only from a survivor that has the channel too."""
 
 
 class Breach(Exception):
@@ -213,8 +218,9 @@ class Conversation:
         if self._sock.fileno() < 0:
             return
         try:
-            while self.answer is None and self.breach is None and self._take_some():
-                pass
+            for _ in range(LAST_READS):
+                if self.answer is not None or self.breach is not None or not self._take_some():
+                    break
         except Breach as breach:
             self.breach = str(breach)
         self._sock.close()

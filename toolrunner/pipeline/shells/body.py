@@ -100,6 +100,8 @@ class ShellBody(Body):
             return Ended.LOST, Code.KEEPER_LOST, Error(ErrorKind.KEEPER_LOST, "the supervisor of the shell was lost")
         if self._told and end is not None and end.signals:
             return Ended.STOPPED, None, None
+        if self._line.status is None and end is not None and end.signals:
+            return Ended.LOST, Code.LOST, Error(ErrorKind.EXCEPTION, "the shell was ended before it told how the command ended")
         return Ended.RETURNED, *exit_failure(facts, (0,))
 
     def _facts(self, end: ProcessEnd | None) -> Process:
