@@ -18,6 +18,7 @@ from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import run_batch, take_stdout
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import BATCH, DOCTOR, PROGRAM, RUN, SCHEMA
+from toolrunner.cli.keyboard import our_size
 from toolrunner.cli.lines import read_calls
 from toolrunner.cli.loading import BadTools, load_tools
 from toolrunner.cli.printable import printable
@@ -25,7 +26,7 @@ from toolrunner.cli.run import Form, Telling, run
 from toolrunner.cli.standard import NoOutput, open_streams
 from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
-from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin
+from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin, WindowSize
 from toolrunner.results import schema
 from toolrunner.runner.settings import DEFAULT_PARALLEL
 
@@ -115,6 +116,9 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     stdin: Annotated[
         str | None, typer.Option(metavar="null|inherit|FILE", help="Its input. Default: ours, unless that is a terminal.")
     ] = None,
+    tty: Annotated[
+        bool, typer.Option("--tty", "-t", help="Give it a terminal; from ours, every key is its own, Ctrl-C too.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one line, the result as JSON, and nothing else.")] = False,
     events: Annotated[
         bool, typer.Option("--events", help="Print each record as a line of JSON when it happens; the result is the last.")
@@ -124,6 +128,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
 ) -> int:
     if json and events:
         raise typer.BadParameter("--json and --events both want standard output; choose one")
+    form = Form.JSON if json else Form.EVENTS if events else Form.OUTPUT
     wish = Wish(
         argv=tuple(command),
         timeout=timeout,
@@ -132,9 +137,9 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         env=dict(map(_variable, env or ())),
         watch=tuple(watch_writes or ()),
         output_limit=output_limit,
-        stdin=_input(stdin),
+        stdin=_input(stdin, typed=tty and form is Form.OUTPUT),
+        tty=(our_size() or WindowSize()) if tty else None,
     )
-    form = Form.JSON if json else Form.EVENTS if events else Form.OUTPUT
     return anyio.run(run, wish, Telling(form, report, quiet))
 
 
@@ -145,10 +150,13 @@ def _variable(word: str) -> tuple[str, str]:
     return name, value
 
 
-def _input(word: str | None) -> Stdin | Path:
+def _input(word: str | None, *, typed: bool) -> Stdin | Path:
+    """Where its input is from. `typed`: from our terminal, if ours is one, through its own."""
+    if typed and word in (None, Stdin.INHERIT) and os.isatty(0):
+        return Stdin.OPEN
     if word is None:
         return Stdin.NULL if os.isatty(0) else Stdin.INHERIT
-    if word in set(Stdin):
+    if word in (Stdin.NULL, Stdin.INHERIT):
         return Stdin(word)
     path = Path(word)
     if path.is_fifo():

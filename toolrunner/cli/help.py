@@ -24,6 +24,10 @@ Its output passes straight through; what happened is told on standard error. Its
 
 Ctrl-C (SIGTERM, SIGHUP) asks it to end: SIGTERM to the command, SIGKILL after --kill-after. A second one kills at once.
 
+With --tty the command has a terminal of its own, and all its output is one stream. Typed at our terminal, every key goes to it,
+Ctrl-C too; to stop it press Ctrl-] three times within a second (again: kill it now), or send toolrunner SIGTERM. It is asked by
+two SIGINT before SIGTERM.
+
 \b
 Exit status: the command's own, or
   124  it ran over its time limit

@@ -15,13 +15,14 @@ import anyio.abc
 
 from toolrunner.cli import exit_codes
 from toolrunner.cli.files import NotWritable, check_writable, write_file
+from toolrunner.cli.keyboard import Raw, Seat
 from toolrunner.cli.records import record_line
 from toolrunner.cli.report import for_terminal, one_line, says_nothing_new
 from toolrunner.cli.sink import PassThrough, Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
-from toolrunner.process import Supervisor
+from toolrunner.process import Stdin, Supervisor
 from toolrunner.records import CallDispatched, Record, StillRunningReport
 from toolrunner.results import ToolResult, result_to_json
 from toolrunner.runner import Batch, Runner
@@ -63,12 +64,24 @@ class _Run:
         self._stops = Stops(self._told_to_stop)
         self._supervisor = Supervisor()
         self._pid: int | None = None
+        by_keys = wish.tty is not None and wish.stdin is Stdin.OPEN
+        self._raw = Raw(0, self._switched) if by_keys else None
+        self._seat = Seat(self._supervisor, self._raw, self._stops.ask) if wish.tty is not None else None
 
     async def run(self) -> int:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stops.listen)
             self._stops.hurry.signal.on_abort(lambda: self._supervisor.stop_all(grace=0))
-            result = await self._result()
+            if self._seat is not None:
+                tasks.start_soon(self._seat.serve)
+            if self._raw is not None:
+                self._stops.leaving = self._raw.restore
+                self._say_escape()
+            try:
+                result = await self._result()
+            finally:
+                if self._raw is not None:
+                    self._raw.restore()
             self._stops.is_over = True
             self._stops.status = status = await self._tell(result)
             tasks.cancel_scope.cancel()
@@ -77,7 +90,7 @@ class _Run:
     async def _result(self) -> ToolResult:
         passes = self._telling.form is Form.OUTPUT
         sink = PassThrough(self._stdout, self._stderr, self._stops.output_failed) if passes else None
-        async with Runner([self._wish.tool(sink)], supervisor=lambda: self._supervisor) as runner:
+        async with Runner([self._wish.tool(sink)], supervisor=lambda: self._seat or self._supervisor) as runner:
             batch = runner.start_batch([self._wish.call()], signal=self._stops.abort.signal, on_event=self._on_event)
             if self._telling.form is Form.EVENTS:
                 await self._write_events(batch)
@@ -96,6 +109,13 @@ class _Run:
 
     # What is said while it runs.
 
+    def _switched(self, raw: bool) -> None:
+        self._voice.is_raw = raw
+
+    def _say_escape(self) -> None:
+        if not self._telling.quiet:
+            self._voice.say(f"all keys go to {self._what()}; Ctrl-] three times within a second stops it")
+
     def _on_event(self, record: Record) -> None:
         if isinstance(record, CallDispatched) and record.process is not None:
             self._pid = record.process.pid
@@ -107,7 +127,8 @@ class _Run:
         if insisting:
             text = f"{number.name} again: killing {self._what()} now"
         else:
-            again = "press Ctrl-C" if by_key else f"send {number.name}"
+            key = "Ctrl-C" if self._raw is None else "Ctrl-] three times"
+            again = f"press {key}" if by_key else f"send {number.name}"
             text = f"{number.name}: stopping {self._what()}, {self._wish.kill_after:g} s at most; {again} again to kill it now"
         self._voice.say(text, after_key=by_key)
 

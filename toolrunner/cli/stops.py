@@ -40,6 +40,8 @@ class Stops:
         """Whether all results are there: then nothing is left to be stopped, and the first signal already means hurry."""
         self.status: int | None = None
         """The exit status, once it is known: a signal that comes while we are leaving cannot change it any more."""
+        self.leaving: Callable[[], object] = lambda: None
+        """Called right before we leave at once: what must be put back even then."""
         self._told = told
         self._count = 0
 
@@ -54,13 +56,13 @@ class Stops:
         finally:
             # An impatient Ctrl-C must not turn a told success into a traceback, or its status into another one.
             for one in wanted:
-                signal.signal(one, lambda number, _: os._exit(self._status(number)))
+                signal.signal(one, lambda number, _: self._leave(number))
             atexit.register(_ignore, wanted)
 
     def _take(self, number: signal.Signals) -> None:
         self._count += 1
         if self._count >= LEAVE_AT:
-            os._exit(self._status(number))
+            self._leave(number)
         if self._count == 1 and not self.is_over:
             self.first = number
             # Told first: the abort is seen by others in this very tick.
@@ -69,6 +71,14 @@ class Stops:
         else:
             self._told(number, True)
             self.hurry.abort(number.name)
+
+    def ask(self) -> None:
+        """The user asks to stop by other means than a signal; it counts as Ctrl-C."""
+        self._take(signal.SIGINT)
+
+    def _leave(self, number: int) -> None:
+        self.leaving()
+        os._exit(self._status(number))
 
     def _status(self, number: int) -> int:
         return self.status if self.status is not None else of_abort(self.first or signal.Signals(number))

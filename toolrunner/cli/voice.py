@@ -23,6 +23,8 @@ class Voice:
     def __init__(self, stdout: Writer, stderr: Writer) -> None:
         self._stdout, self._stderr = stdout, stderr
         self._status = False
+        self.is_raw = False
+        """Whether the terminal leaves the carriage where it is at a line's end."""
         self.can_update = stderr.is_terminal and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
         """Whether a line on this terminal can be written over."""
 
@@ -38,7 +40,8 @@ class Voice:
 
     def insist(self, text: str) -> None:
         """A line that is said wherever standard error goes."""
-        self._stderr.say(f"{self.fresh_line()}toolrunner: {printable(text, LONGEST)}\n".encode())
+        said = f"{self.fresh_line()}toolrunner: {printable(text, LONGEST)}\n"
+        self._stderr.say((said.replace("\n", "\r\n") if self.is_raw else said).encode())
 
     def status(self, text: str) -> None:
         """A line that the next one takes the place of."""

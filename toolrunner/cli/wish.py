@@ -7,7 +7,7 @@ from typing import Any, final
 
 from toolrunner.calls import ToolCall
 from toolrunner.cli.words import Word, from_json, to_json
-from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Sink, Stdin
+from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Sink, Stdin, WindowSize
 from toolrunner.tools import AnyTool, Command, command_tool
 
 NAME = "command"
@@ -26,6 +26,7 @@ class Wish:
     watch: tuple[str, ...] = ()
     output_limit: int = DEFAULT_OUTPUT_LIMIT
     stdin: Stdin | Path = Stdin.NULL
+    tty: WindowSize | None = None
 
     def call(self) -> ToolCall:
         """The call. Values of `env` are in no record (they are where people put secrets); their names are."""
@@ -42,6 +43,8 @@ class Wish:
             arguments["kill_after"] = self.kill_after
         if self.output_limit != DEFAULT_OUTPUT_LIMIT:
             arguments["output_limit"] = self.output_limit
+        if self.tty is not None:
+            arguments["tty"] = True
         return ToolCall(NAME, arguments, timeout=self.timeout)
 
     def tool(self, sink: Sink | None) -> AnyTool:
@@ -58,6 +61,7 @@ class Wish:
             stdin: Word | None = None,
             kill_after: float = DEFAULT_GRACE,
             output_limit: int = DEFAULT_OUTPUT_LIMIT,
+            tty: bool = False,  # noqa: FBT002 - a field of its record
         ) -> Command:
             """Run one command and pass its output on."""
             names = map(from_json, env or ())
@@ -70,6 +74,7 @@ class Wish:
                 output_limit=output_limit,
                 watch=[from_json(root) for root in watch or ()],
                 sink=sink,
+                tty=tty and (wish.tty or True),
             )
 
         return command
