@@ -21,6 +21,7 @@ from rich.text import Text
 from toolrunner.cli.printable import shown
 from toolrunner.facts import Containment
 from toolrunner.process import Abilities, Supervisor
+from toolrunner.process.cgroups import describe_own
 from toolrunner.process.probe import processes_at_once
 from toolrunner.runner.settings import DEFAULT_PARALLEL
 
@@ -56,6 +57,7 @@ class Findings:
     containment: str
     supervised_with: str | None
     max_processes: int
+    cgroup: str
     open_files: int | None
     promises: tuple[Promise, ...]
     limits: tuple[str, ...]
@@ -77,6 +79,7 @@ async def examine() -> Findings:
         containment=abilities.containment,
         supervised_with=abilities.python,
         max_processes=processes_at_once(),
+        cgroup=_cgroup(),
         open_files=_open_files(),
         promises=tuple(_promises(abilities)),
         limits=(
@@ -139,6 +142,11 @@ def _keeper_fix(abilities: Abilities) -> str:
     return "use Linux 5.9 or newer with /proc mounted, and let no seccomp filter refuse prctl, pidfd_open and memfd_create"
 
 
+def _cgroup() -> str:
+    usable, text = describe_own()
+    return text if usable else f"none to use unless one is given, Supervisor(cgroup=...): {text}"
+
+
 def _other_distribution() -> str | None:
     try:
         return importlib.metadata.version(OTHER)
@@ -191,4 +199,5 @@ def _facts(findings: Findings) -> Iterator[tuple[str, str]]:
     yield "system", f"{findings.system}, {findings.user}"
     yield "containment", findings.containment
     yield "supervised by", findings.supervised_with or "nothing"
+    yield "cgroup", findings.cgroup
     yield "open files", str(findings.open_files) if findings.open_files is not None else "unknown"

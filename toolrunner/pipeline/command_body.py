@@ -111,5 +111,6 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
         saw_abort=bool(end.signals),
         process=facts,
         still_running=end.still_running,
+        enforced=end.enforced,
         missing=end.missing,
     )

@@ -11,7 +11,7 @@ from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidenc
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
 from toolrunner.pipeline.outcome import effects_of, verdict_of
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.records import CallSettled
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Retry, ToolResult, retry_answer
 from toolrunner.tools import InvalidOutput, Reply
@@ -195,10 +195,15 @@ def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResul
         stop=state.stop.facts(),
         process=end.process if end is not None else None,
         still_running=still_running,
-        enforced=("kill_tree",) if end is not None and end.process is not None and end.still_running == () else (),
+        enforced=_enforced(end) if end is not None else (),
         missing=end.missing if end is not None else (),
         notes=tuple(state.notes),
     )  # fmt: skip
+
+
+def _enforced(end: BodyEnd) -> tuple[str, ...]:
+    kill_tree = ("kill_tree",) if end.process is not None and end.still_running == () else ()
+    return (*kill_tree, *end.enforced)
 
 
 def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:

@@ -52,6 +52,7 @@ class BodyEnd:
     saw_abort: bool = False
     process: Process | None = None
     still_running: tuple[StillRunning, ...] | None = ()
+    enforced: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     fatal: BaseException | None = None
 

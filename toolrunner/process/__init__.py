@@ -4,6 +4,7 @@
 `keeping/` holds what runs in the warden and the keepers, under a bare interpreter with nothing but the standard library.
 """
 
+from toolrunner.process.cgroups import CgroupLimits
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
 from toolrunner.process.plan import (
     DEFAULT_GRACE,
@@ -23,6 +24,7 @@ __all__ = [
     "DEFAULT_OUTPUT_LIMIT",
     "QUIET_ENVIRONMENT",
     "Abilities",
+    "CgroupLimits",
     "EndCause",
     "LaunchPlan",
     "Leftovers",

@@ -82,7 +82,8 @@ class ProcessEnd:
 
     `started` is False only with proof that the command did not run. `signals` are those that were really sent for the stop, in
     order ("SIGTERM", "SIGKILL"). `still_running` is () when the kernel said that no descendant is left, None when nothing was
-    found but nothing proves it, else what is left. `missing` names guarantees that did not hold and why. `sink_dropped` counts
+    found but nothing proves it, else what is left. `enforced` names what was asked for beyond that and held, `missing`
+    guarantees that did not hold and why. `sink_dropped` counts
     bytes that an aborted call's sink did not get, because it was still busy when the abort released it.
     """
 
@@ -96,5 +97,6 @@ class ProcessEnd:
     delivered_at: datetime | None = None
     ended_at: datetime | None = None
     still_running: tuple[StillRunning, ...] | None = None
+    enforced: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     sink_dropped: int = 0

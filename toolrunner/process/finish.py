@@ -35,6 +35,7 @@ class Finish:
     released: bool
     stopped: bool
     no_keeper: str | None = None
+    enforced: tuple[str, ...] = ()
 
     def build(self, report: Report, identity: ProcessIdentity | None, requested_at: datetime | None) -> ProcessEnd:
         """Everything in one value."""
@@ -54,6 +55,7 @@ class Finish:
             delivered_at=date_of(report.delivered),
             ended_at=date_of(report.at),
             still_running=left if left or report.proven else None,
+            enforced=self.enforced,
             missing=tuple(self._missing(report)),
             sink_dropped=sum(reader.sink_dropped for reader in self.readers),
         )
@@ -76,7 +78,7 @@ class Finish:
         stdout, stderr = (reader.capture for reader in self.readers)
         return Process(
             pid=identity.pid if identity is not None else None,
-            containment=Containment.KEEPER if report.proven and self.no_keeper is None else Containment.BEST_EFFORT,
+            containment=self._containment(report),
             exit_code=code,
             signal=signal,
             stdout=stdout.text(),
@@ -90,6 +92,11 @@ class Finish:
             leftovers=still_running(report.leftovers),
             unreaped=still_running(report.left),
         )
+
+    def _containment(self, report: Report) -> Containment:
+        if not report.proven or self.no_keeper is not None:
+            return Containment.BEST_EFFORT
+        return Containment.CGROUP if self.enforced else Containment.KEEPER
 
     def _drained(self, report: Report, *, started: bool) -> Drained:
         if not started:

@@ -7,12 +7,14 @@ import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import final
 
 import anyio
 
 from toolrunner.facts import ProcessIdentity
+from toolrunner.process.cgroups import end_cgroup
 from toolrunner.process.ending import ProcessEnd, SpawnErrorKind, SpawnRefused
 from toolrunner.process.finish import Finish
 from toolrunner.process.identity import identity_of
@@ -55,6 +57,7 @@ class KeptProcess:
         self.identity: ProcessIdentity | None = None
         self.unreaped: Listing = []  # what SIGKILL had not ended when the end was reported
         self._control, self._link, self._mark, self._closed = ends.control, link, request.mark, closed
+        self._cgroup, self._enforced = request.cgroup, request.enforced
         self._pipes = Pipes(request, (ends.stdout, ends.stderr, ends.stdin))
         self._keeper = 0
         self._lock = anyio.Lock()
@@ -172,7 +175,9 @@ class KeptProcess:
         async with self._lock:
             if self._end is None:
                 report = await self._run()
-                finish = Finish(self.plan, self._pipes.readers, self._go_at is not None, self._stop_at is not None)
+                finish = Finish(
+                    self.plan, self._pipes.readers, self._go_at is not None, self._stop_at is not None, enforced=self._enforced
+                )
                 self._end = finish.build(report, self.identity, self._requested_at)
                 self.unreaped = report.left
                 self.dispose()
@@ -181,9 +186,18 @@ class KeptProcess:
     async def _run(self) -> Report:
         async with anyio.create_task_group() as tasks:
             self._pipes.start(tasks, self._on_eof)
-            report = self._report = self._report or await self._follow()
+            if self._report is None:
+                self._report = await self._emptied(await self._follow())
+            report = self._report
             self._pipes.finish()
         return report
+
+    async def _emptied(self, report: Report) -> Report:
+        """What its cgroup says about the end: that nobody is left is proved by it even where keeper and warden were lost."""
+        if self._cgroup is None:
+            return report
+        left = await end_cgroup(self._cgroup)
+        return replace(report, left=left or ([] if report.keeper_lost else report.left), proven=True)
 
     def _on_eof(self) -> None:
         if self._report is None:
@@ -276,4 +290,6 @@ class KeptProcess:
         """Close everything; a keeper that is still there reads EOF and sweeps. Idempotent."""
         self._control.close()
         self._pipes.close()
+        if self._cgroup is not None:
+            self._cgroup.remove()  # refused while somebody is in it: then its keeper does it
         self._closed(self)

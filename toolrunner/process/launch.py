@@ -126,7 +126,10 @@ def launch(requests: socket.socket, request: Request, umask: int) -> Ends:
         words = encode(
             "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(),
             fds=",".join(map(str, targets)), tty=int(plan.tty is not None),
+            cgroup=request.cgroup.name if request.cgroup is not None else "",
         )  # fmt: skip
+        if request.cgroup is not None:
+            fds.insert(1, request.cgroup.parent)
         socket.send_fds(requests, [words], [memfd, *fds, *(plan.pass_fds[target] for target in targets)], socket.MSG_NOSIGNAL)
         kept.pop_all()
         return ends

@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import final
 
+from toolrunner.process.keeping.cgroup import Cgroup
 from toolrunner.process.plan import LaunchPlan
 from toolrunner.process.prepared import Observer, Sink
 
@@ -11,10 +12,15 @@ from toolrunner.process.prepared import Observer, Sink
 @final
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`dirfd` is the open working directory, or None to open the plan's; `mark` is in the environment of all its processes."""
+    """`dirfd` is the open working directory, or None to open the plan's. `cgroup` is the call's own, `enforced` what it gives.
+
+    `mark` is in the environment of all processes of the call.
+    """
 
     plan: LaunchPlan
     dirfd: int | None = None
     on_output: Observer | None = None
     sink: Sink | None = None
+    cgroup: Cgroup | None = None
+    enforced: tuple[str, ...] = ()
     mark: str = field(default_factory=lambda: secrets.token_hex(8))

@@ -9,13 +9,16 @@ import os
 import sys
 import time
 import weakref
+from dataclasses import replace
+from pathlib import Path
 from typing import final
 
 import anyio
 
-from toolrunner.errors import RunnerClosed
+from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.facts import Containment, StillRunning
 from toolrunner.process.best_effort import LooseProcess
+from toolrunner.process.cgroups import CgroupLimits, NoCgroup, Room, open_room
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
 from toolrunner.process.identity import identity_of, is_alive
 from toolrunner.process.kept import START_BOUND, KeptProcess, LostAtGate, Unfit
@@ -45,9 +48,30 @@ class Supervisor:
 
     `python` is the interpreter for the warden; by default the one below this one's virtual environment. `containment` None
     takes the best this host can do; KEEPER refuses where keepers do not work; BEST_EFFORT uses none.
+
+    CGROUP gives each call a cgroup of its own, besides its keeper, in the folder `cgroup` (a cgroup v2 folder that this user may
+    write and that is above or beside this process's own; None: this process's own). Naming a folder or `limits` asks for it.
+    `limits` hold for each call. What cannot be had is refused when the first process is prepared. A command that is allowed to
+    write to cgroups can leave its own, as a command of the same user can attack its keeper.
+
+    Raises:
+        ConfigError: a cgroup together with another containment.
     """
 
-    def __init__(self, *, python: str | None = None, containment: Containment | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        python: str | None = None,
+        containment: Containment | None = None,
+        cgroup: str | Path | None = None,
+        limits: CgroupLimits | None = None,
+    ) -> None:
+        if cgroup is not None or limits is not None:
+            if containment not in (None, Containment.CGROUP):
+                raise ConfigError("containment", containment, "cgroup, because a cgroup or limits are given")
+            containment = Containment.CGROUP
+        self._cgroup, self._limits = None if cgroup is None else Path(cgroup).absolute(), limits or CgroupLimits()
+        self._calls_room: Room | None = None
         self._python = python or getattr(sys, "_base_executable", None) or sys.executable or None
         self._wanted = containment
         self._live: set[KeptProcess | LooseProcess] = set()
@@ -94,6 +118,12 @@ class Supervisor:
                 why = str(exc)
             reasons += [why] if why else []
         containment = Containment.KEEPER if fit else Containment.BEST_EFFORT
+        if fit and self._wanted is Containment.CGROUP:
+            try:
+                self._find_room()
+                containment = Containment.CGROUP
+            except SpawnRefused as exc:
+                reasons.append(str(exc))
         return Abilities(containment, self._python, tuple(reasons), processes_at_once())
 
     def unreaped(self) -> tuple[StillRunning, ...]:
@@ -118,11 +148,15 @@ class Supervisor:
             if self._entered:
                 for link in WARDENS.leave():
                     await link.end()
+            if self._calls_room is not None:
+                self._calls_room.close()
 
     def forget(self) -> None:
         """In a forked child: close the copies of our descriptors. The calls are the parent's."""
         for process in self._live:
             process.forget()
+        if self._calls_room is not None:
+            self._calls_room.close()
 
     def _check_open(self) -> None:
         if self._pid != os.getpid():
@@ -153,8 +187,14 @@ class Supervisor:
         for _ in range(ATTEMPTS):
             self._check_open()
             now, link = self._find_link()
+            request = self._with_cgroup(request)
             try:
-                ends = await self._send(link, request, now.umask)
+                try:
+                    ends = await self._send(link, request, now.umask)
+                except BaseException:
+                    if request.cgroup is not None:
+                        request.cgroup.remove()
+                    raise
                 process = KeptProcess(request, ends, link, self._over)
                 try:
                     await process.reach_gate()
@@ -169,6 +209,29 @@ class Supervisor:
             if not link.proved and not link.alive():
                 raise Unfit(f"the supervising process does not run under {self._python!r}")
         raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
+
+    def _with_cgroup(self, request: Request) -> Request:
+        """The request with a new cgroup, if calls are to have one. Raises SpawnRefused."""
+        if self._wanted is not Containment.CGROUP:
+            return request
+        room = self._find_room()
+        try:
+            return replace(request, cgroup=room.make(), enforced=room.enforced)
+        except NoCgroup as exc:
+            raise self._no_cgroup(exc) from exc
+
+    def _find_room(self) -> Room:
+        """Where cgroups are made. Raises SpawnRefused."""
+        if self._calls_room is None:
+            try:
+                self._calls_room = open_room(self._cgroup, self._limits)
+            except NoCgroup as exc:
+                raise self._no_cgroup(exc) from exc
+        return self._calls_room
+
+    @staticmethod
+    def _no_cgroup(why: NoCgroup) -> SpawnRefused:
+        return SpawnRefused(SpawnErrorKind.SETUP, f"containment cgroup was asked for, and it cannot be had: {why}")
 
     def _find_link(self) -> tuple[Standing, Link]:
         """What this host is now, and a warden of that standing. Raises SpawnRefused or Unfit."""

@@ -12,6 +12,7 @@ import socket
 import time
 
 from toolrunner.process.keeping.call import Call
+from toolrunner.process.keeping.cgroup import Cgroup
 from toolrunner.process.keeping.gate import Gate, fork_gate
 from toolrunner.process.keeping.ladder import STEPS, TERMINAL_STEPS, descendants
 from toolrunner.process.keeping.messages import REAP_BOUND, decode, encode, hexed, listing
@@ -109,6 +110,7 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
     control = socket.socket(fileno=fds.pop(1))
     control.setblocking(False)
     words = decode(request)[1]
+    cgroup = Cgroup(fds.pop(1), words["cgroup"]) if words["cgroup"] else None
     if isinstance(gate, OSError) or not gate.hand_over(request, fds):
         gate = try_fork_gate()  # there was none, or something killed it meanwhile: another one serves as well
         if isinstance(gate, Gate):
@@ -119,14 +121,15 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
     gate.sock.setblocking(False)
     steps = TERMINAL_STEPS if words["tty"] == "1" else STEPS
     call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps)
-    Keeper(call, links, wake, control, gate).run()
+    Keeper(call, links, wake, control, gate, cgroup).run()
 
 
 class Keeper:
     """The loop around one call: turns events into `Call`'s methods and its answers into messages."""
 
-    def __init__(self, call: Call, links: Links, wake: int, control: socket.socket, gate: Gate) -> None:
+    def __init__(self, call: Call, links: Links, wake: int, control: socket.socket, gate: Gate, cgroup: Cgroup | None) -> None:
         self.call, self.links, self.wake, self.control, self.gate = call, links, wake, control, gate
+        self.cgroup = cgroup
         self.answered = False  # the gate's socket is at its end: the command runs, or its child died
         self.poll = select.poll()
         self.actions = {
@@ -178,7 +181,7 @@ class Keeper:
         except OSError:
             message = b""
         if message == b"set":
-            self.tell(encode("ready", keeper=os.getpid(), pid=self.gate.pid, starttime=self.gate.starttime))
+            self.on_set()
         elif message.startswith(b"fail"):
             _, number, step = message.split(b" ", 2)
             refuse(self.control, int(number), step.decode())
@@ -190,6 +193,15 @@ class Keeper:
             self.poll.unregister(self.gate.sock.fileno())
             if not self.call.released:
                 self.killed_at_gate()
+
+    def on_set(self) -> None:
+        """The child is set up and waits. It goes into its cgroup before anything of the command can run."""
+        number = self.cgroup.take(self.gate.pid) if self.cgroup is not None else 0
+        if number:
+            refuse(self.control, number, "moving it into its cgroup")
+            self.call.finish = True
+        else:
+            self.tell(encode("ready", keeper=os.getpid(), pid=self.gate.pid, starttime=self.gate.starttime))
 
     def killed_at_gate(self) -> None:
         """The child died before it was released: nothing ran, and nothing will."""
@@ -236,12 +248,24 @@ class Keeper:
                 leftovers = [describe(facts.pid) for facts in descendants(call.kernel) if facts.state != "Z"]
             if call.cause in ("stopped", "timed_out") and call.released:
                 call.signals.append("SIGKILL")
+            if self.cgroup is not None:
+                self.cgroup.kill()
             try:  # the whole group at once, while the unreaped leader holds its number
                 call.kernel.kill_group(call.leader, signal.SIGKILL)
             except OSError:
                 pass
         swept = sweep(call.kernel, time.monotonic() + REAP_BOUND, lambda seconds: pause_on(self.wake, seconds), self.reaped)
+        if self.cgroup is not None:
+            self.end_cgroup(self.cgroup)
         self.report(swept, leftovers)
+
+    def end_cgroup(self, cgroup: Cgroup) -> None:
+        """No child is left; the cgroup's word is the second proof. It is the host that reports who should still be in it."""
+        until = time.monotonic() + REAP_BOUND
+        while cgroup.populated() and time.monotonic() < until:
+            cgroup.kill()
+            pause_on(self.wake, 0.001)
+        cgroup.remove()
 
     def reaped(self, pid: int, status: int) -> None:
         if pid == self.call.leader and self.call.leader_at is None:

@@ -1,7 +1,8 @@
 """The wire format between host, warden and keepers: small ASCII messages over SEQPACKET sockets, at most `MESSAGE_LIMIT` bytes.
 
 A request carries `key=value` words and, as descriptors, in this order: a sealed memfd with argv and environment, the keeper's
-end of the call's control socket, the working directory, stdin, stdout, stderr, then what else the tool is to have.
+end of the call's control socket, the folder above its cgroup (if `cgroup` names one), the working directory, stdin, stdout,
+stderr, then what else the tool is to have.
 Host to keeper: `go`, `stop GRACE`, `eof`. Keeper to host: `ready`, `refused`, `killed` (at the gate), `stopping`, `exited`,
 `ended`; warden: `unfit`.
 """
