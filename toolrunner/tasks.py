@@ -9,7 +9,7 @@ import contextlib
 import contextvars
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import anyio
 import anyio.lowlevel
@@ -23,6 +23,51 @@ FOREIGN_BOUND = 5.0
 """Seconds that hooks and approvers get to end once no call is left; each was cancelled long before."""
 
 
+class Waitable(Protocol):
+    """What `wait_through` waits for: an `anyio.Event` or a `Happening`."""
+
+    def is_set(self) -> bool:
+        """Whether it happened."""
+        ...
+
+    async def wait(self) -> object:
+        """Wait until it has."""
+        ...
+
+
+@final
+class Happening:
+    """An event that costs next to nothing until somebody waits for it; on the loop only.
+
+    Each call has half a dozen of these, and waits for two: an `anyio.Event` asks for the running library, and makes two objects.
+    """
+
+    __slots__ = ("_event", "_happened")
+
+    def __init__(self) -> None:
+        self._happened = False
+        self._event: anyio.Event | None = None
+
+    def is_set(self) -> bool:
+        """Whether it happened. Never goes back to False."""
+        return self._happened
+
+    def set(self) -> None:
+        """It happened: all who wait go on. Called again it does nothing."""
+        self._happened = True
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Wait until it has happened; a cancellation point in any case, as for `anyio.Event`."""
+        if self._happened:
+            await anyio.lowlevel.checkpoint()
+            return
+        if self._event is None:
+            self._event = anyio.Event()
+        await self._event.wait()
+
+
 @final
 class OwnedTask:
     """One task of the root."""
@@ -31,7 +76,7 @@ class OwnedTask:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.done = anyio.Event()
+        self.done = Happening()
         self._native: Any = None
         self._scope: anyio.CancelScope | None = None
 
@@ -150,11 +195,13 @@ class TaskRoot:
             await next(iter(own)).done.wait()
 
 
-async def wait_through(event: anyio.Event, on_cancelled: Callable[[], object] | None = None) -> None:
+async def wait_through(event: Waitable, on_cancelled: Callable[[], object] | None = None) -> None:
     """Wait for `event` whatever is cancelled meanwhile; the loop's own tear-down is told through `on_cancelled` once.
 
     A shield stops scopes; a native cancel goes through it, so it is caught and the wait goes on. The event's owner must set it.
     """
+    if event.is_set():  # often so, and a scope is not cheap
+        return
     told = False
     with anyio.CancelScope(shield=True):
         while not event.is_set():

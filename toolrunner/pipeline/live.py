@@ -23,7 +23,7 @@ from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.watching import end_watch
 from toolrunner.records import CallEnded, CallStopDelivered, CallStopRequested, StillRunningReport, now
-from toolrunner.tasks import OwnedTask, wait_through
+from toolrunner.tasks import Happening, OwnedTask, wait_through
 
 REPORT_AFTER = 0.5
 """Seconds after a stop was delivered until the first report that the body still runs; a person begins to wonder about then."""
@@ -79,7 +79,7 @@ class LiveBody:
         """Start the body's task and wait: for its end, or until the call is published early."""
         state = self._state
         if state.published_early.is_set():  # by an earlier attempt's end
-            state.published_early = anyio.Event()
+            state.published_early = Happening()
         state.lives = True
         self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
         # Cancelled natively while it waits: by a wrapper that has a clock of its own, which only listens. (The loop's own

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, final
 
-import anyio
 from pydantic import JsonValue
 
 from toolrunner.abort import AbortSignal
@@ -24,6 +23,7 @@ from toolrunner.pipeline.leases import Lease
 from toolrunner.policy import Grant
 from toolrunner.records import now
 from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
+from toolrunner.tasks import Happening
 from toolrunner.tools import Command, Registration, Reply, Resource, ShellLine
 
 
@@ -142,7 +142,7 @@ class ActiveCall:
     ask_text: str | None = None
     """What somebody is to be asked; None = nobody need be."""
     waiting_for_approval: bool = False
-    decided: anyio.Event = field(default_factory=anyio.Event)
+    decided: Happening = field(default_factory=Happening)
     """Set when hooks have had their say, so that the next call's may be asked; an approval may still be pending."""
     grant_key: GrantKey | None = None
     grant: Grant | None = None
@@ -181,7 +181,7 @@ class ActiveCall:
     """What had asked the body to stop when it ended, or what a later check of row 10 found."""
     lives: bool = False
     """Its body's task is at work: whatever it holds is given back by that task and by nobody else."""
-    published_early: anyio.Event = field(default_factory=anyio.Event)
+    published_early: Happening = field(default_factory=Happening)
     """Set when the body's task is done with it, or when the result is to be published although it still runs."""
     left_running: tuple[StillRunning, ...] = ()
     """The body, if it still ran when the result was published."""
@@ -203,7 +203,7 @@ class ActiveCall:
     # Written by finish.
     post_error: Error | None = None
     result: ToolResult | None = None
-    settled: anyio.Event = field(default_factory=anyio.Event)
+    settled: Happening = field(default_factory=Happening)
 
     def __post_init__(self) -> None:
         """Before anything is known of wrappers and deadlines, the body's signal is the caller's without drains."""

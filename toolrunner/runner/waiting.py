@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import anyio
 
+from toolrunner.tasks import Waitable
+
 
 class OnHostCancel(StrEnum):
     """What the cancellation of the awaiting task means for the calls."""
@@ -18,7 +20,7 @@ class OnHostCancel(StrEnum):
     DETACH = "detach"
 
 
-async def wait_as_host(done: anyio.Event, on_cancel: OnHostCancel, abort: Callable[[], object], limit: float) -> None:
+async def wait_as_host(done: Waitable, on_cancel: OnHostCancel, abort: Callable[[], object], limit: float) -> None:
     """Wait for `done` in the host's own task. If it is cancelled, `abort` is called; `limit` (seconds) bounds the wait then."""
     try:
         await done.wait()
