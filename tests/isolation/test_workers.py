@@ -264,7 +264,7 @@ async def test_a_body_that_ignores_everything_is_killed_after_the_grace_with_all
 
 async def test_a_time_limit_is_the_keepers_and_the_body_is_told_why(tmp_path: Path) -> None:
     async with opened(workers.watchful) as runner:
-        result = await runner.run(ToolCall("watchful", {"ready": str(tmp_path / "ready")}, timeout=4))
+        result = await runner.run(ToolCall("watchful", {"ready": str(tmp_path / "ready")}, timeout=5))
     assert (result.outcome, result.code, result.ended) == (Outcome.TIMED_OUT, Code.TIMED_OUT, Ended.RETURNED)
     assert result.value == "timeout: the time limit is over"
     assert result.stop is not None
@@ -471,12 +471,19 @@ async def test_a_fork_that_outlives_its_worker_is_ended_with_it() -> None:
     assert len(result.process.leftovers) == 1
 
 
-async def test_a_fork_that_returns_from_the_body_gives_no_second_answer() -> None:
+async def test_a_fork_that_returns_from_a_sync_body_gives_no_second_answer() -> None:
     result = await hostile("twice")
     assert (result.outcome, result.value, result.still_running) == (Outcome.SUCCEEDED, "returned", ())
+
+
+@pytest.mark.parametrize("raw", [False, True])
+async def test_a_fork_that_returns_from_an_async_body_gives_no_answer_at_all(raw: bool) -> None:
     async with opened(workers.forks_and_returns) as runner:
-        result = await runner.run("forks_and_returns")
-    assert (result.outcome, result.value, result.still_running) == (Outcome.SUCCEEDED, "returned", ())
+        result = await runner.run("forks_and_returns", {"raw": raw})
+    assert result.process is not None
+    assert (result.outcome, result.value) == (Outcome.SUCCEEDED, f"returned in {result.process.pid}")
+    assert result.still_running == ()
+    assert "this is a fork of the worker" in result.process.stderr
 
 
 @pytest.mark.parametrize("how", ["close", "reuse"])

@@ -251,6 +251,9 @@ def _nested() -> Any:
 
 
 @tool(isolation="process")
-async def forks_and_returns() -> str:
-    os.fork()
-    return "returned"
+async def forks_and_returns(raw: bool) -> str:
+    """Fork, as Python does it or behind its back, and let both return, the child first."""
+    fork: Any = ctypes.PyDLL(None).fork if raw else os.fork
+    if child := fork():
+        os.waitpid(child, 0)
+    return f"returned in {os.getpid()}"
