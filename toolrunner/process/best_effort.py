@@ -29,7 +29,7 @@ from toolrunner.process.pipes import Pipes
 from toolrunner.process.plan import WindowSize
 from toolrunner.process.report import Listing, Report
 from toolrunner.process.request import Request
-from toolrunner.process.survey import SCAN_PAUSE, Quarry, describe, end_all, send, survey
+from toolrunner.process.survey import SCAN_PAUSE, Quarry, describe, end_all, listed, send, survey
 
 
 @final
@@ -165,7 +165,9 @@ class LooseProcess:
                 await self._ladder(quarry, process.pid)
             else:
                 await self._drain(quarry)
-            if self._report.cause != "exited" or self._report.leftovers:
+            if listed() is None:  # whoever is left is not found: its group, while the leader holds the number, is all we know
+                self._signal_group(process.pid, signal.SIGKILL)
+            elif self._report.cause != "exited" or self._report.leftovers:
                 self._report = replace(self._report, left=await end_all(quarry, REAP_BOUND))
             self._look(process.pid)
             self._pipes.finish()

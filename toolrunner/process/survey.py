@@ -49,7 +49,7 @@ def survey(quarry: Quarry) -> list[psutil.Process]:
     found: dict[int, psutil.Process] = {}
     parents: dict[int, list[psutil.Process]] = {}
     own, leader = os.getpid(), quarry.leader()
-    for process in psutil.process_iter(["ppid", "status"]):
+    for process in listed() or ():
         if process.pid == own or process.info["status"] == psutil.STATUS_ZOMBIE:
             continue
         parents.setdefault(process.info["ppid"] or 0, []).append(process)
@@ -62,6 +62,14 @@ def survey(quarry: Quarry) -> list[psutil.Process]:
                 found[process.pid] = process
                 waiting.append(process.pid)
     return list(found.values())
+
+
+def listed() -> list[psutil.Process] | None:
+    """Every process there is; None where none can be listed, as without /proc."""
+    try:
+        return list(psutil.process_iter(["ppid", "status"]))
+    except (psutil.Error, OSError, IndexError):  # IndexError: psutil's word for an empty /proc
+        return None
 
 
 def _belongs(process: psutil.Process, mark: str, leader: int | None) -> bool:
