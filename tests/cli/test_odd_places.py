@@ -49,6 +49,16 @@ def test_a_batch_in_a_removed_folder_answers_each_line(tmp_path: Path) -> None:
     assert REMOVED in done.lines[0]["error"]["message"]
 
 
+@pytest.mark.root
+def test_without_proc_a_command_runs_and_its_result_says_what_is_not_known(tmp_path: Path) -> None:
+    words = "run --json --timeout 0.5 -- sh -c 'echo here; sleep 613'"
+    done = from_shell(f'exec unshare -m sh -c "mount -t tmpfs none /proc && exec $T {words}"', tmp_path)
+    result = done.result
+    assert (done.status, result["outcome"], result["process"]["stdout"]) == (124, "timed_out", "here\n")
+    assert (result["process"]["containment"], result["still_running"]) == ("best_effort", None)
+    assert "/proc cannot be read" in str(result["missing"])
+
+
 def test_tools_are_looked_for_although_the_folder_was_removed(tmp_path: Path) -> None:
     done = in_a_removed_folder("batch - --tools nowhere:tool", tmp_path, CALL)
     assert done.status == 2

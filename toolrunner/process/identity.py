@@ -14,8 +14,12 @@ def _boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
-    except OSError:  # not Linux: the time of boot tells boots apart as well
+    except OSError:
+        pass
+    try:  # not Linux: the time of boot tells boots apart as well
         return str(int(psutil.boot_time()))
+    except (psutil.Error, OSError, RuntimeError):  # Linux without /proc; RuntimeError: a /proc/stat without btime
+        return ""
 
 
 def _pid_namespace() -> int:
