@@ -158,6 +158,30 @@ def test_a_long_error_does_not_flood_the_line_for_people() -> None:
     assert "e" * 100_000 in said(one)
 
 
+@pytest.mark.parametrize(
+    "outcome, code", [(Outcome.FAILED, Code.KEEPER_LOST), (Outcome.ABORTED, Code.ABORTED), (Outcome.TIMED_OUT, Code.TIMED_OUT)]
+)
+@pytest.mark.parametrize("known", ["SIGKILL", None])
+def test_a_lost_call_whose_exit_is_known_is_not_said_to_have_an_unknown_one(
+    outcome: Outcome, code: Code, known: str | None
+) -> None:
+    lost = ToolResult(
+        run_id="r",
+        name="shell",
+        outcome=outcome,
+        code=code,
+        started=True,
+        ended=Ended.LOST,
+        effects=Effects(EffectState.UNKNOWN),
+        process=Process(pid=1, containment=Containment.KEEPER, signal=known),
+        still_running=(),
+    )
+    for text in (lost.summary(), said(lost)):
+        assert ("is not known" in text) == (known is None), text
+        assert ("SIGKILL" in text) == (known is not None), text
+    assert lost.summary().endswith("; nothing left running.")
+
+
 def test_an_exit_status_is_told_once() -> None:
     error = Error("exit_status", "exit status 3")
     process = Process(1, Containment.KEEPER, exit_code=3)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toolrunner.facts import Attribution, Effects, EffectStage, Source, StillRunning, Stop
 from toolrunner.results.model import CallFacts
-from toolrunner.results.words import Code
+from toolrunner.results.words import Code, Ended
 
 SHOWN_NAMES = 5
 """How many paths, targets or pids a sentence names before it only counts the rest."""
@@ -57,6 +57,12 @@ def says_more(result: CallFacts) -> bool:
     """Whether its error says more than the row and the exit facts say already."""
     told = result.code in (Code.EXIT_STATUS, Code.KILLED_BY_SIGNAL, Code.KEEPER_LOST) and result.process is not None
     return result.error is not None and not told
+
+
+def is_end_unknown(result: CallFacts) -> bool:
+    """Whether nobody knows how a lost call ended; of a process that lost its supervisor the exit may be known all the same."""
+    process = result.process
+    return result.ended is Ended.LOST and (process is None or (process.signal is None and process.exit_code is None))
 
 
 def naming(names: Sequence[str]) -> str:

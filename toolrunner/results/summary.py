@@ -7,6 +7,7 @@ from toolrunner.results.phrases import (
     asked_by,
     clause,
     in_doubt,
+    is_end_unknown,
     made,
     made_around,
     naming,
@@ -16,7 +17,7 @@ from toolrunner.results.phrases import (
     still,
 )
 from toolrunner.results.rows import find_row
-from toolrunner.results.words import Ended, Outcome
+from toolrunner.results.words import Outcome
 
 _PROVEN = (Evidence.REPORTED, Evidence.OBSERVED)
 
@@ -46,6 +47,8 @@ def _stop(result: CallFacts) -> str:
 
 def _how(result: CallFacts) -> str:
     process = result.process
+    if is_end_unknown(result):
+        return "how it ended is not known"
     if process is None or not result.started or result.outcome is Outcome.SUCCEEDED:
         return ""
     if process.signal is not None:
@@ -102,4 +105,4 @@ def _left(result: CallFacts) -> str:
     ended = len(result.process.leftovers) if result.process is not None else 0
     if ended:
         return f"{ended} leftover process{'es' if ended > 1 else ''} ended, nothing left running"
-    return "nothing left running" if result.process is not None and result.started and result.ended is not Ended.LOST else ""
+    return "nothing left running" if result.process is not None and result.started else ""

@@ -9,6 +9,7 @@ from toolrunner.results.model import CallFacts
 from toolrunner.results.phrases import (
     asked_by,
     in_doubt,
+    is_end_unknown,
     made,
     made_around,
     naming,
@@ -139,6 +140,8 @@ def _around(result: CallFacts) -> str:
 
 def _exit(result: CallFacts) -> str:
     process = result.process
+    if is_end_unknown(result):
+        return "How it ended is not known."
     if process is None or not result.started or result.outcome is Outcome.SUCCEEDED:
         return ""
     if process.signal is not None:
