@@ -76,7 +76,7 @@ async def test_arguments_that_are_too_long_together_are_too_long(supervisor: Sup
         (("true",), {"env": {"A=B": ""}}, SpawnErrorKind.SETUP, "must not be empty or hold '='"),
         (("true",), {"cwd": "/nonexistent/folder"}, SpawnErrorKind.SETUP, "'/nonexistent/folder': No such file"),
         (("true",), {"cwd": "/etc/passwd"}, SpawnErrorKind.SETUP, "Not a directory"),
-        (("true",), {"cwd": "a\0b"}, SpawnErrorKind.SETUP, "null byte"),
+        (("true",), {"cwd": "a\0b"}, SpawnErrorKind.SETUP, "its name holds a NUL"),
         (("true",), {"stdin": Path("/nonexistent")}, SpawnErrorKind.SETUP, "stdin from '/nonexistent'"),
     ],
 )

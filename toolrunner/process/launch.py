@@ -105,7 +105,8 @@ def open_directory(plan: LaunchPlan) -> int:
         return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
     except (OSError, ValueError) as exc:
         number = getattr(exc, "errno", None)
-        why = os.strerror(number) if number else str(exc)
+        # Python's own words for a NUL differ between its versions.
+        why = os.strerror(number) if number else "its name holds a NUL" if "\0" in os.fsdecode(path) else str(exc)
         raise SpawnRefused(SpawnErrorKind.SETUP, f"working directory {os.fsdecode(path)!r}: {why}", number) from exc
 
 
