@@ -49,7 +49,7 @@ class Shell:
         first = not self.released
         if first:
             if self.kept and self.prepared.identity is not None:
-                self._company = Company.of(self.prepared.identity, kept=True)
+                self._company = Company(self.prepared.identity.pid, kept=True)
             self.prepared.go()
             self.released = True
             self._close_theirs()
@@ -147,7 +147,7 @@ class Shell:
     async def _end_line(self, line: Line, status: int) -> None:
         identity = self.prepared.identity
         if self._company is None and identity is not None:
-            self._company = Company.of(identity, kept=False)
+            self._company = Company(identity.pid, kept=False)
         leftovers, left = await end_others(self._company) if self._company is not None else ([], [])
         self._write(line.ended(status, leftovers, left))
         with anyio.move_on_after(TOKEN_BOUND):
