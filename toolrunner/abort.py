@@ -91,11 +91,6 @@ class _Latch:
         self._notify()
         return won
 
-    @property
-    def requested(self) -> bool:
-        """Whether there is a cause of either kind."""
-        return bool(self._causes)
-
     def cause(self, *, immediate_only: bool) -> Cause | None:
         first = self._causes.get("first")
         if first is None or not immediate_only or first.mode is AbortMode.IMMEDIATE:
@@ -180,7 +175,7 @@ class AbortSignal:
     def _requested(self) -> bool:
         """Whether any part has any cause, drains included: asked a dozen times per call, and nearly always not."""
         for part in self._parts:  # noqa: SIM110 - a generator takes three times as long
-            if part.latch.requested:
+            if part.latch._causes:  # noqa: SLF001 - asked too often for a property
                 return True
         return False
 
@@ -248,16 +243,17 @@ class AbortSignal:
 
     def immediate(self) -> "AbortSignal":
         """The same signal without drains: what bodies and the signal ladder see."""
-        return AbortSignal((_Part(part.latch, True, part.source) for part in self._parts), (self,))
+        # Parts are never changed, so two signals may have the same one.
+        return AbortSignal([one if one.immediate_only else _Part(one.latch, True, one.source) for one in self._parts], (self,))
 
     def named(self, source: str) -> "AbortSignal":
         """The same signal, told as coming from `source` (a wrapper's own signal, say)."""
-        return AbortSignal((_Part(part.latch, part.immediate_only, source) for part in self._parts), (self,))
+        return AbortSignal([_Part(part.latch, part.immediate_only, source) for part in self._parts], (self,))
 
     @staticmethod
     def any(*signals: "AbortSignal") -> "AbortSignal":
         """A signal that is aborted when one of `signals` is; the earliest abort of them all gives the reason."""
-        return AbortSignal((part for signal in signals for part in signal._parts), signals)  # noqa: SLF001 - the same class
+        return AbortSignal([part for signal in signals for part in signal._parts], signals)  # noqa: SLF001 - the same class
 
     @staticmethod
     def timeout(seconds: float) -> "AbortSignal":

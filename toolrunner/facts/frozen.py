@@ -39,6 +39,9 @@ class FrozenDict(dict[str, Any]):
         return dict, (dict(self),)
 
 
+_EMPTY = FrozenDict()
+
+
 @final
 class FrozenList(list[Any]):
     """A list that refuses every change."""
@@ -55,6 +58,8 @@ def freeze_arguments(value: object, what: str = "arguments") -> dict[str, Any]:
     """A frozen copy of a call's arguments. Raises `FreezeError` for anything but an object that JSON can say exactly."""
     if not isinstance(value, Mapping):
         raise FreezeError(f"{what} are a {type(value).__name__}; expected an object")
+    if not value and type(value) is dict:  # metadata mostly is; nobody can change it, so all may have the same one
+        return _EMPTY
     return FrozenDict({_key(key, what): freeze(item, f"{what}.{key}", 1) for key, item in value.items()})
 
 

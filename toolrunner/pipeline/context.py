@@ -28,9 +28,8 @@ class BodyServices:
     def __init__(self, state: ActiveCall, services: Services) -> None:
         self._state = state
         self._services = services
-        # A character may be cut in two by the border of a chunk.
-        utf8 = codecs.getincrementaldecoder("utf-8")
-        self._decoders = {"stdout": utf8("replace"), "stderr": utf8("replace")}
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        """One per stream that said something: a character may be cut in two by the border of a chunk."""
 
     def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
         """An effect of the body."""
@@ -59,7 +58,10 @@ class BodyServices:
     def process_output(self, stream: str, data: bytes) -> None:
         """Show a chunk of a command's output."""
         kind: Literal["stdout", "stderr"] = "stderr" if stream == "stderr" else "stdout"
-        text = self._decoders[kind].decode(data)
+        decoder = self._decoders.get(kind)
+        if decoder is None:
+            decoder = self._decoders[kind] = codecs.getincrementaldecoder("utf-8")("replace")
+        text = decoder.decode(data)
         if text:
             self._services.emit(Output(run_id=self._state.run_id, stream=kind, text=text))
 

@@ -4,9 +4,9 @@ Registry and scheduler both compose a call from these, so single calls and batch
 ours or the loop's tear-down, closes the call truthfully: exactly one result.
 """
 
+import secrets
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import anyio
 
@@ -34,7 +34,7 @@ def accept(  # noqa: PLR0913 - each is a fact of the call's own
     attach: Callable[[str], object] = lambda _: None,
 ) -> ActiveCall:
     """Row 0: take a call. From here on it gets exactly one result. `attach` is told its run id before its first record."""
-    run_id = uuid4().hex
+    run_id = secrets.token_hex(16)  # as random as a UUID, and a quarter of its price
     attach(run_id)
     ledger = EffectLedger(run_id, services.emit, loop_call=services.loop_call)
     state = ActiveCall(call=call, run_id=run_id, signal=signal, deps=deps, ledger=ledger, stop_batch=stop_batch, parent=parent)

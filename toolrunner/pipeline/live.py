@@ -153,7 +153,7 @@ class LiveBody:
         if seconds is not None and (state.in_process or state.line is not None):
             self._deadline = Deadline(seconds, "the time limit")
             signals.append(self._deadline.signal)
-        state.body_signal = AbortSignal.any(*signals)
+        state.body_signal = AbortSignal.any(*signals) if len(signals) > 1 else signals[0]
         state.shown_signal = AbortSignal.any(state.body_signal)
 
     def _deliver(self) -> None:

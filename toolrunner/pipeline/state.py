@@ -170,9 +170,9 @@ class ActiveCall:
     watch: CallWatch | None = None
     scan: Scan | None = None
     """What the scans of the watched folders showed; None = nobody looked."""
-    body_signal: AbortSignal = field(default_factory=AbortSignal)
+    body_signal: AbortSignal = field(init=False)
     """Caller, every wrapper and the deadline, merged; without drains. The runner's own reading copy."""
-    shown_signal: AbortSignal = field(default_factory=AbortSignal)
+    shown_signal: AbortSignal = field(init=False)
     """The same for the body: an object of its own, so that it tells whether the body has noticed an abort."""
     end: BodyEnd | None = None
     stop_before: StopTrace = field(default_factory=StopTrace)

@@ -38,7 +38,11 @@ class NextMisused(ToolrunnerError):
 
 async def run_wrapped(state: ActiveCall, services: Services, dispatch: Dispatch, provisional: Callable[[], ToolResult]) -> None:
     """Run `dispatch` inside all wrappers. `provisional` builds the result as it stands, for wrappers to see."""
-    await _Ring(state, services, services.hooks.wrappers, dispatch, provisional).go_on(state.signal.immediate())
+    signal = state.signal.immediate()
+    if not services.hooks.wrappers:  # most runners have none
+        await dispatch(signal)
+        return
+    await _Ring(state, services, services.hooks.wrappers, dispatch, provisional).go_on(signal)
 
 
 class _Ring:
