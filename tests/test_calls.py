@@ -1,6 +1,6 @@
 """A request to run a tool, made by a program or read from a provider."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 
 import pytest
@@ -66,3 +66,11 @@ def test_what_is_no_call_is_refused(item: Any) -> None:
 def test_a_provider_nobody_knows_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="did you mean 'anthropic'"):
         ToolCall.from_provider("antropic", {})
+
+
+def test_a_call_whose_arguments_were_frozen_keeps_everything_else() -> None:
+    given = ToolCall("write", '{"a": 1}', "c1", "custom", "key", 2.5, {"b": 1}, {"c": 1})
+    assert all(getattr(given, one.name) != one.default for one in fields(given)), "each field has a value to lose"
+    assert given.with_frozen({"a": 1}, {"b": 2}, {"c": 2}) == replace(
+        given, arguments={"a": 1}, meta={"b": 2}, provider_meta={"c": 2}
+    )

@@ -148,7 +148,7 @@ def spawn_detached(
 
 def current_native_task() -> Any:
     """The running task in its backend's own type."""
-    native = native_loop()
-    if hasattr(native, "create_task"):
-        return sys.modules["asyncio"].current_task()
-    return sys.modules["trio"].lowlevel.current_task()
+    asyncio = sys.modules.get("asyncio")
+    loop = asyncio._get_running_loop() if asyncio is not None else None  # noqa: SLF001  as in `native_loop`
+    task = asyncio.current_task(loop) if asyncio is not None and loop is not None else None
+    return task if task is not None else sys.modules["trio"].lowlevel.current_task()

@@ -87,6 +87,8 @@ def check_after(state: ActiveCall) -> None:
     """Row 10: an abort that came after the body turns a success into an abort, and takes nothing away. Drains are not seen."""
     if not state.signal.aborted:  # cheap, and nearly always so
         return
+    if state.started and state.cause is not None and state.stop.reason is not None:  # what stopped the body stays the cause
+        return
     reason: AbortReason | None = state.signal.immediate().reason
     if reason is None or state.refusal is not None:
         return

@@ -35,7 +35,7 @@ def record(state: ActiveCall, services: Services) -> None:
     given = state.call
     try:
         arguments = state.arguments = _frozen(given.arguments)
-        state.call = replace(given, arguments=arguments, meta=_metadata(given.meta), provider_meta=_metadata(given.provider_meta))
+        state.call = given.with_frozen(arguments, _metadata(given.meta), _metadata(given.provider_meta))
     except FreezeError as error:
         state.problem = str(error)
         # What cannot be said as JSON is not repeated anywhere; raw text can, and helps whoever wrote it.
