@@ -101,7 +101,7 @@ def test_the_end_may_be_said_twice() -> None:
     writer.close()
     assert watch.finish() is SHARED
     assert watch.finish() is SHARED
-    assert watches._active == []
+    assert not watches._active and not watches._looking
 
 
 def test_two_names_of_one_folder_overlap(tmp_path: Path) -> None:
@@ -151,3 +151,24 @@ def test_exclusive_means_that_nobody_overlapped_at_any_time(plan: list[tuple[str
             model.end(which)
     while model.active:
         model.end(0)
+
+
+def test_one_who_only_writes_and_is_gone_shares_with_nobody_who_looks_later(tmp_path: Path) -> None:
+    watches = Watches()
+    with watches.writer_active([tmp_path]):
+        pass
+    watch = watches.begin([tmp_path])
+    watches.writer_active([tmp_path.parent / "elsewhere"]).close()
+    assert watch.finish() is Attribution.EXCLUSIVE
+
+
+def test_a_look_among_many_who_write_shares_with_those_only_that_write_there(tmp_path: Path) -> None:
+    watches = Watches()
+    elsewhere = [watches.writer_active([tmp_path / f"w{index}"]) for index in range(5)]
+    watch = watches.begin([tmp_path / "looked"])
+    apart = watches.begin([tmp_path / "apart"])
+    late = watches.writer_active([tmp_path / "apart" / "inside"])
+    assert watch.finish() is Attribution.EXCLUSIVE
+    assert apart.finish() is Attribution.SHARED
+    for writer in (*elsewhere, late):
+        writer.close()

@@ -73,7 +73,9 @@ class Watches:
     """One per runner."""
 
     def __init__(self) -> None:
-        self._active: list[_Active] = []
+        self._active: dict[_Active, None] = {}
+        self._looking: dict[_Active, None] = {}
+        """Those of `_active` that look: only they can share, and nearly everybody merely writes."""
 
     def begin(self, roots: Iterable[str | os.PathLike[str]], *, unconfined: bool = False) -> Watch:
         """A call begins whose changes in `roots` are wanted. Begin before the first scan, finish after the second.
@@ -94,20 +96,17 @@ class Watches:
         return Writer(self, active)
 
     def _begin(self, new: _Active) -> None:
-        for other in self._active:
-            # Whoever is active together even for a moment shares for good: a scan cannot tell when a change was made.
+        # Whoever is active together even for a moment shares for good: a scan cannot tell when a change was made.
+        for other in self._looking:
             other.shared = other.shared or _overlap(other.looks, new.writes)
-            new.shared = new.shared or _overlap(new.looks, other.writes)
-        self._active.append(new)
+        self._active[new] = None
+        if new.looks:
+            new.shared = any(_overlap(new.looks, other.writes) for other in self._active if other is not new)
+            self._looking[new] = None
 
     def _end(self, active: _Active) -> None:
-        if active in self._active:
-            self._active.remove(active)
-
-
-def _real(roots: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
-    # Two names of one folder overlap. Bind mounts and hard links cannot be seen this way.
-    return tuple(sorted({os.path.realpath(root) for root in roots}))
+        self._active.pop(active, None)
+        self._looking.pop(active, None)
 
 
 def _overlap(looks: tuple[str, ...], writes: Roots) -> bool:
