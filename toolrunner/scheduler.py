@@ -29,6 +29,10 @@ from toolrunner.tools import InvalidArguments
 _logger = logging.getLogger("toolrunner")
 
 
+def _nobody(*_: object) -> None:
+    """In the place of a batch that is over: there is nobody left to tell."""
+
+
 @final
 class BatchRun:
     """One batch from submission to its last commit."""
@@ -103,7 +107,14 @@ class BatchRun:
                 self._deadline.cancel()
             if self.signal.aborted:
                 self._note_stop()
+            self._let_go()
             self.done.set()
+
+    def _let_go(self) -> None:
+        """Calls refer to their batch and it to them. What is over is freed at once, not by the collector: that is dear."""
+        for state in self.states:
+            if not state.lives:  # a body that was published early still says so when the loop is torn down
+                state.moved, state.stop_batch = _nobody, _nobody
 
     def result(self) -> BatchResult:
         """All results, once `done`."""
