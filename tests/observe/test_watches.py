@@ -101,7 +101,8 @@ def test_the_end_may_be_said_twice() -> None:
     writer.close()
     assert watch.finish() is SHARED
     assert watch.finish() is SHARED
-    assert not watches._active and not watches._looking
+    assert not watches._active
+    assert not watches._looking
 
 
 def test_two_names_of_one_folder_overlap(tmp_path: Path) -> None:
