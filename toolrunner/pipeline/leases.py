@@ -106,9 +106,13 @@ class LeaseDesk:
         unsubscribe = signal.on_abort(waiting.granted.set)
         try:
             await waiting.granted.wait()
+        except BaseException:
+            if lease in self._out:  # granted and cancelled in one tick: nobody will ever have it
+                lease.release()
+            raise
         finally:
             unsubscribe()
-            if lease not in self._out:
+            if waiting in self._queue:
                 self._queue.remove(waiting)
                 self._grant()
         return lease if lease in self._out else None
