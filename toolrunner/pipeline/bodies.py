@@ -14,10 +14,10 @@ import anyio
 from toolrunner.abort import AbortError
 from toolrunner.facts import AbortReason, ProcessIdentity, Source
 from toolrunner.loops import poster
-from toolrunner.pipeline.foreign import error_fact, is_a, members, text_of, type_name
+from toolrunner.pipeline.foreign import error_fact, interrupt_in, is_a, members, text_of, type_name
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.pipeline.threads import WorkerThreads
-from toolrunner.results import Code, Ended, Error, ErrorKind
+from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask, wait_through
 from toolrunner.tools import InvalidOutput
 
@@ -109,7 +109,11 @@ class ThreadBody(Body):
         done = anyio.Event()
         kwargs = self._arguments()
         context = contextvars.copy_context()  # the body's own, in a copy: one Context can be entered by one thread at a time
-        self._threads.start(lambda: box.append(context.run(self._call, gate, kwargs)), poster(), done.set)
+        try:
+            self._threads.start(lambda: box.append(context.run(self._call, gate, kwargs)), poster(), done.set)
+        except RuntimeError as error:  # the system gives no more threads; another call may find one
+            self._state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
+            return None
         await wait_through(done, lambda: torn_down(self._state))
         end = box[0]
         # Told apart here and not in the thread, which has no loop to say what a cancellation is.
@@ -165,13 +169,6 @@ def raised(state: ActiveCall, error: BaseException, *, saw_abort: bool) -> BodyE
         return BodyEnd(Ended.STOPPED, saw_abort=True)
     fatal = error if interrupt_in(error) is not None else None
     return BodyEnd(Ended.RAISED, error=error_fact(error), code=Code.TOOL_ERROR, saw_abort=saw_abort, fatal=fatal)
-
-
-def interrupt_in(error: BaseException) -> BaseException | None:
-    """The KeyboardInterrupt or SystemExit that an exception is, or that a task group of the body wrapped; None for any other."""
-    if is_a(error, KeyboardInterrupt, SystemExit):
-        return error
-    return next((found for inner in members(error) if (found := interrupt_in(inner)) is not None), None)
 
 
 def is_stop(error: BaseException, reason: AbortReason) -> bool:

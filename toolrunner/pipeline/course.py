@@ -13,10 +13,11 @@ import anyio
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger
-from toolrunner.facts import AbortReason, StillRunning, StillRunningKind
+from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind
 from toolrunner.pipeline.act import Permit, act
 from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.finish import Turn, finish, publish
+from toolrunner.pipeline.foreign import interrupt_in, type_name
 from toolrunner.pipeline.prepare import prepare, record
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
@@ -75,6 +76,8 @@ def close_truthfully(state: ActiveCall, error: BaseException) -> None:
         return
     if isinstance(error, anyio.get_cancelled_exc_class()):
         state.refuse_because(state.signal.reason or TORN_DOWN)
+    elif interrupt_in(error) is not None:
+        state.refuse_because(AbortReason(Source.HOST, type_name(error)))
     state.refuse(Outcome.ABORTED, Code.ABORTED_BEFORE_DISPATCH, Error(ErrorKind.INTERNAL, f"toolrunner failed: {error!r}"))
 
 

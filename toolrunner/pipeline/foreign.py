@@ -46,6 +46,13 @@ def members(error: BaseException) -> tuple[BaseException, ...]:
     return inside
 
 
+def interrupt_in(error: BaseException) -> BaseException | None:
+    """The KeyboardInterrupt or SystemExit that an exception is, or that a task group of the body wrapped; None for any other."""
+    if is_a(error, KeyboardInterrupt, SystemExit):
+        return error
+    return next((found for inner in members(error) if (found := interrupt_in(inner)) is not None), None)
+
+
 def error_fact(error: BaseException) -> Error:
     """What a body raised, as a fact. A `ToolError` speaks for itself; anything else is told with its type."""
     if is_a(error, ToolError):

@@ -17,7 +17,7 @@ from toolrunner.calls import ToolCall
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.facts.texts import well_formed
 from toolrunner.loops import call_later
-from toolrunner.pipeline.foreign import attribute, is_a, text_of, type_name
+from toolrunner.pipeline.foreign import attribute, interrupt_in, is_a, text_of, type_name
 from toolrunner.policy import Decision
 from toolrunner.results import Error, ErrorKind, ToolResult
 from toolrunner.tasks import TaskRoot, wait_through
@@ -188,7 +188,7 @@ class HookTask:
             self._timers.append(call_later(HOOK_STOP_BOUND, self._over.set))
 
     async def answer(self) -> Any:
-        """What it returned. Raises `HookFailed`, whose cause is what it raised, if it raised."""
+        """What it returned. Raises `HookFailed`, whose cause is what it raised; a KeyboardInterrupt or SystemExit as it is."""
         try:
             await wait_through(self._over, self._task.cancel)
         finally:
@@ -198,6 +198,8 @@ class HookTask:
             text = f"hook {hook_name(self._hook)!r} did not answer within {self._seconds:g} s"
             raise HookFailed(Error(ErrorKind.HOOK_TIMEOUT, text))
         if self._error is not None:
+            if interrupt_in(self._error) is not None:
+                raise self._error
             raise HookFailed(hook_error(self._hook, self._error), stopped=is_a(self._error, AbortError)) from self._error
         return self._value
 

@@ -89,6 +89,9 @@ class _Ring:
             await self._finish_inside()
             self._take_error(failed)
             return
+        except BaseException:  # an interrupt for the host
+            await self._finish_inside()
+            raise
         finally:
             unsubscribe()
         await self._finish_inside()
