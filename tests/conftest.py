@@ -5,6 +5,7 @@ run on uvloop too. A module that needs a virtual clock overrides `anyio_backend`
 """
 
 import os
+import signal
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -74,6 +75,20 @@ def pytest_report_header() -> str:
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     backend: tuple[str, dict[str, Any]] = request.param
     return backend
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Hear SIGINT, SIGTERM and SIGHUP as a program at a terminal does, also where the suite was started with them ignored.
+
+    A shell without job control, nohup and some CI runners start what runs in the background that way, and it is inherited through
+    exec (signal(7)): Ctrl-C under test would be waited for for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)
