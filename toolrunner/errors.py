@@ -70,6 +70,21 @@ class NestedRun(ToolrunnerError):
         )
 
 
+class NestedClose(ToolrunnerError):
+    """A tool body tried to close the runner it runs in, which waits until all bodies have ended."""
+
+    def __init__(self) -> None:
+        super().__init__("closing the runner inside one of its own tool bodies would wait for that body; close it outside")
+
+
+class CallOver(ToolrunnerError):
+    """`ctx.run` was used after the body had ended, by a task that it left behind."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the call of {name!r} is over, so no child call can be made in it; await ctx.run inside the body")
+        self.name = name
+
+
 class NotSettled(ToolrunnerError):
     """`Runner.result` was asked for a call that has not settled yet. (An id nobody knows is `UnknownRun`.)"""
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from toolrunner.calls import ToolCall
+from toolrunner.errors import CallOver
 from toolrunner.facts import EffectRecord, EffectStage, EffectState, Evidence, Source
 from toolrunner.pipeline.act import FreePermit
 from toolrunner.pipeline.course import accept, settle, until_over
-from toolrunner.pipeline.finish import publish
+from toolrunner.pipeline.finish import joined, publish
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import ToolResult
@@ -52,7 +53,10 @@ class ChildCalls:
         """Run one child and wait for it. A cancelled parent stops waiting; it does not end before the child does.
 
         A KeyboardInterrupt or SystemExit out of the child's body goes on through its parent's, so that it reaches the host.
+        Raises `CallOver` when the parent's body is over: a task that it left behind makes no calls in its name.
         """
+        if not parent.takes_children:
+            raise CallOver(parent.name)
         services = self._services()
         state = accept(
             ToolCall(name, arguments),
@@ -101,4 +105,4 @@ def _roll_up(parent: ActiveCall, child: ActiveCall) -> None:
         parent.ledger.roll_up([doubt])
     if result.effects.state is EffectState.COMPLETED and result.effects.evidence is not Evidence.REPORTED:
         parent.silent_children = True
-    parent.children_running = (*parent.children_running, *(result.still_running or ()))
+    parent.children_running = joined(parent.children_running, result.still_running)

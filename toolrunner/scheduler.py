@@ -14,10 +14,11 @@ import anyio
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.facts import AbortMode, AbortReason, Source, Stop, StopPhase
-from toolrunner.pipeline.bodies import TORN_DOWN, interrupt_in
+from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.course import accept, close_truthfully, settle, until_over
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.finish import publish
+from toolrunner.pipeline.foreign import interrupt_in
 from toolrunner.pipeline.prepare import prepare
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -70,14 +71,31 @@ class BatchRun:
         self._stop: Stop | None = None
         self.done = anyio.Event()
         self.states: list[ActiveCall] = []
+        try:
+            self._accept(calls, deps, attach)
+        except BaseException as error:
+            self._take_back(error)
+            raise
+        for state in self.states:
+            keep(state)
+
+    def _accept(self, calls: Sequence[ToolCall], deps: Any, attach: Callable[[str], object]) -> None:
         seen: set[str] = set()
         for index, call in enumerate(calls):
-            state = accept(call, services, self.signal, self.abort, deps=deps, attach=attach)
+            state = accept(call, self._services, self.signal, self.abort, deps=deps, attach=attach)
             state.index = index
+            state.previous = self.states[-1] if self.states else None
             state.moved = self._poke
-            keep(state)
             self.states.append(state)
             self._refuse_repeated_id(state, seen)
+
+    def _take_back(self, error: BaseException) -> None:
+        """Not all calls could be accepted. Those that were have their results all the same, and no clock runs on."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        for state in self.states:
+            close_truthfully(state, error)
+            publish(state, self._services)
 
     @staticmethod
     def _refuse_repeated_id(state: ActiveCall, seen: set[str]) -> None:
@@ -221,6 +239,7 @@ class BatchRun:
     async def take_place(self, index: int) -> None:
         """Wait for a place and take it; read anew whether the call is exclusive. An abort ends the wait without a place."""
         state = self.states[index]
+        self._open[state] = self._queued[state] = None  # again, if it had given its place back to ask once more
         await self._wait_for(partial(self._may_begin, index))
         if not self.signal.aborted:
             self._queued.pop(state, None)

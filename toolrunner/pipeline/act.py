@@ -9,11 +9,11 @@ from typing import Any, Protocol, final
 import anyio
 
 from toolrunner.abort import AbortSignal
-from toolrunner.facts import Note, NoteKind
 from toolrunner.pipeline.approve import approve
 from toolrunner.pipeline.bodies import AsyncBody, Body, ThreadBody
 from toolrunner.pipeline.command_body import command_body, refused
 from toolrunner.pipeline.context import BodyServices, body_arguments
+from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.finish import provisional
 from toolrunner.pipeline.isolation.body import isolated_body
@@ -33,7 +33,7 @@ from toolrunner.tools import BodyKind
 
 
 class Permit(Protocol):
-    """A call's place in its batch."""
+    """A call's place in its batch. It may be taken again after it was given back."""
 
     async def take(self) -> None:
         """Wait for the place; returns without one when the batch is aborted, which the next check finds."""
@@ -151,11 +151,13 @@ class _Action:
             )
             return
         state.approved_again = True
-        if state.lease is not None:
-            state.lease.release()
+        self.give_back()
         if await approve(state, self._services):
             state.refuse(Outcome.DENIED, Code.GRANT_EXPIRED, Error(ErrorKind.APPROVER, "other arguments were allowed too late"))
-        if state.refusal is None and await self.acquire():
+        if state.refusal is not None:
+            return
+        await self._permit.take()
+        if await self.acquire():
             await self._attempt(signal)
 
     async def _make_ready(self, signal: AbortSignal) -> Body | None:
@@ -186,15 +188,10 @@ class _Action:
                 run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts + 1, process=body.identity
             )
         )
-        if pending is not None:
-            await pending
-        if services.journal.error is not None:
-            state.notes.append(Note(NoteKind.JOURNAL_ERROR, f"The journal cannot be written: {services.journal.error}."))
-            state.refuse(
-                Outcome.REJECTED, Code.ENVIRONMENT_GONE, Error(ErrorKind.SETUP, f"the journal: {services.journal.error}")
-            )
-            return False
-        return True
+        problem = await journal_problem(state, services, pending)
+        if problem is not None:
+            state.refuse(Outcome.REJECTED, Code.ENVIRONMENT_GONE, Error(ErrorKind.SETUP, f"the journal: {problem}"))
+        return problem is None
 
     def _still_allowed(self, signal: AbortSignal) -> bool:
         """Row 8, the moment of action: grant, call and environment hold together, and nobody asked to stop.

@@ -96,7 +96,8 @@ def check_after(state: ActiveCall) -> None:
         state.refuse_because(reason)  # a wrapper had answered in the body's place
         return
     state.stop.request(reason, StopPhase.FINISHING)
-    state.cause = state.cause or reason
+    if state.end is None or state.end.ended is not Ended.LOST:  # one that was lost before is a failure and stays one
+        state.cause = state.cause or reason
 
 
 def _is_shown_to_post_hooks(state: ActiveCall) -> bool:
@@ -209,12 +210,15 @@ def _enforced(end: BodyEnd) -> tuple[str, ...]:
 
 
 def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:
-    listed = state.left_running if state.end is None else state.children_running
     if state.end is None:
-        return listed
-    if state.end.still_running is None:
-        return listed or None
-    return (*state.end.still_running, *listed)
+        return state.left_running
+    return joined(state.end.still_running, state.children_running)
+
+
+def joined(*parts: tuple[StillRunning, ...] | None) -> tuple[StillRunning, ...] | None:
+    """What still runs of several things together; None if nothing was found and one of them could not prove it."""
+    listed = tuple(one for part in parts for one in part or ())
+    return listed or (None if None in parts else ())
 
 
 def _content(reply: Reply, error: Error | None) -> tuple[Content, ...]:
@@ -231,6 +235,8 @@ def _replayed(state: ActiveCall, earlier: ToolResult) -> ToolResult:
         call_id=state.call.call_id,
         kind=state.call.kind,
         provider_meta=state.call.provider_meta,
+        modified_by=state.modified_by,
+        parent_run_id=state.parent.run_id if state.parent is not None else None,
         replayed=True,
         about_run_id=earlier.about_run_id or earlier.run_id,
         notes=tuple(state.notes),

@@ -8,9 +8,9 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import final
+from typing import Protocol, final
 
 import anyio
 
@@ -34,17 +34,39 @@ class KeyState(StrEnum):
     IN_DOUBT = "in_doubt"
 
 
+class Holder(Protocol):
+    """A call that has a key, or waits for one. It settles after `previous`, the call before it in its batch."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def result(self) -> ToolResult | None: ...
+    @property
+    def previous(self) -> "Holder | None": ...
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """One key. `result` is set unless its call still runs; `freed` says that the call gave the key back."""
 
     digest: str
     run_id: str
+    holder: Holder | None
+    """The call itself, until it has settled."""
     expires: float | None
     state: KeyState = KeyState.RUNNING
     result: ToolResult | None = None
     freed: bool = False
-    waiters: list[anyio.Event] = field(default_factory=list)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """A call that waits for a key. `line`: its run id and those of the calls in whose bodies it was made."""
+
+    entry: Entry
+    line: frozenset[str]
+    woken: anyio.Event
 
 
 @final
@@ -53,22 +75,23 @@ class KeyTable:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._entries: dict[str, Entry] = {}
+        self._waiting: dict[Waiting, None] = {}
         self._clock = clock
 
-    def claim(self, key: str, digest: str, run_id: str, seconds: float | None = None) -> Entry | None:
+    def claim(self, key: str, digest: str, holder: Holder, seconds: float | None = None) -> Entry | None:
         """Take a free key: None, and `finish` must follow. Else the entry that has it, with the same digest or another."""
         entry = self._entries.get(key)
         expired = entry is not None and entry.expires is not None and entry.expires <= self._clock()
         if entry is not None and not (expired and entry.state is KeyState.COMPLETED):
             return entry
         self._entries.pop(key, None)
-        self._entries[key] = Entry(digest, run_id, None if seconds is None else self._clock() + seconds)
+        self._entries[key] = Entry(digest, holder.run_id, holder, None if seconds is None else self._clock() + seconds)
         return None
 
     def finish(self, key: str, result: ToolResult) -> None:
         """Say what became of the call that claimed `key`."""
         entry = self._entries[key]
-        entry.result = result
+        entry.result, entry.holder = result, None
         if result.outcome is Outcome.SUCCEEDED or _change_is_certain(result):
             entry.state = KeyState.COMPLETED
         elif not result.started or result.effects.state in (EffectState.NONE, EffectState.REVERTED):
@@ -76,9 +99,39 @@ class KeyTable:
             del self._entries[key]
         else:
             entry.state = KeyState.IN_DOUBT
-        for waiter in entry.waiters:
-            waiter.set()
+        for waiting in self._waiting:
+            if waiting.entry is entry:
+                waiting.woken.set()
         self._forget_oldest()
+
+    def closes_circle(self, entry: Entry, line: frozenset[str]) -> bool:
+        """Whether a call of this `line` would wait for one that waits for the line.
+
+        A key is free again when its call has settled: after all its child calls, and after the calls before it in its batch.
+        """
+        ahead, seen = [entry.holder], set[str]()
+        while ahead:
+            holder = ahead.pop()
+            if holder is None:
+                continue
+            if holder.run_id in line:
+                return True
+            if holder.run_id not in seen:
+                seen.add(holder.run_id)
+                ahead += [waiting.entry.holder for waiting in self._waiting if holder.run_id in waiting.line]
+                if holder.previous is not None and holder.previous.result is None:
+                    ahead.append(holder.previous)
+        return False
+
+    def wait(self, entry: Entry, line: frozenset[str], woken: anyio.Event) -> Waiting:
+        """Have `woken` set when the call that has the key settles. `leave` must follow."""
+        waiting = Waiting(entry, line, woken)
+        self._waiting[waiting] = None
+        return waiting
+
+    def leave(self, waiting: Waiting) -> None:
+        """It waits no more."""
+        del self._waiting[waiting]
 
     def _forget_oldest(self) -> None:
         surplus = len(self._entries) - KEPT_KEYS

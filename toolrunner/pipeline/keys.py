@@ -3,7 +3,8 @@
 import anyio
 
 from toolrunner.abort import AbortSignal
-from toolrunner.pipeline.idempotency import Entry, KeyState, arguments_digest
+from toolrunner.pipeline.idempotency import Entry, KeyState, KeyTable, arguments_digest
+from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import Code, Error, ErrorKind, Outcome
@@ -17,7 +18,7 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
     key, seconds = found
     digest = arguments_digest(state.name, state.arguments)
     while True:
-        entry = services.keys.claim(key, digest, state.run_id, seconds)
+        entry = services.keys.claim(key, digest, state, seconds)
         if entry is None:
             state.claimed_key = key
             return True
@@ -28,7 +29,11 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
         if entry.state is not KeyState.RUNNING:
             _answer(state, entry)
             return False
-        if not await _wait_for(entry, state.signal):
+        line = frozenset(call.run_id for call in (state, *state.ancestors()))
+        if services.keys.closes_circle(entry, line):
+            state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(WouldDeadlock())))
+            return False
+        if not await _wait_for(services.keys, entry, line, state.signal):
             state.refuse_if_aborted()
             return False
 
@@ -53,15 +58,15 @@ def _answer(state: ActiveCall, entry: Entry) -> None:
     state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(ErrorKind.IN_DOUBT, text))
 
 
-async def _wait_for(entry: Entry, signal: AbortSignal) -> bool:
+async def _wait_for(keys: KeyTable, entry: Entry, line: frozenset[str], signal: AbortSignal) -> bool:
     """Wait until the call that has the key settled; False if the abort came first."""
     woken = anyio.Event()
     unsubscribe = signal.on_abort(woken.set)
-    entry.waiters.append(woken)
+    waiting = keys.wait(entry, line, woken)
     try:
         if entry.state is KeyState.RUNNING and not entry.freed:
             await woken.wait()
     finally:
         unsubscribe()
-        entry.waiters.remove(woken)
+        keys.leave(waiting)
     return entry.state is not KeyState.RUNNING or entry.freed

@@ -17,6 +17,7 @@ from toolrunner.facts import StillRunning, StillRunningKind, StopPhase
 from toolrunner.loops import call_later
 from toolrunner.pipeline.bodies import Body
 from toolrunner.pipeline.deadlines import Deadline
+from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.finish import body_result
 from toolrunner.pipeline.retry import will_retry
 from toolrunner.pipeline.services import Services
@@ -46,6 +47,14 @@ def body_context(state: ActiveCall, services: Services) -> contextvars.Context:
     context = state.context.copy()
     context.run(lambda: _INSIDE.set((*_INSIDE.get(), services)))
     return context
+
+
+def leave_running(state: ActiveCall) -> None:
+    """Let a call be settled although its body, in this process, runs on. It keeps what it holds until it ends."""
+    # What had asked it to stop, or a later abort would become the cause.
+    state.cause = state.cause or state.body_signal.reason
+    state.left_running = (StillRunning(what=state.name, kind=StillRunningKind.BODY, since=state.stop.delivered_at),)
+    state.published_early.set()
 
 
 @final
@@ -98,6 +107,8 @@ class LiveBody:
         finally:
             self._state.lives = False
             self._state.published_early.set()
+            if self._state.left_running:  # its call was settled without it, so nobody else is there to do it
+                self._give_back()
 
     async def _enter_and_end(self) -> None:
         state = self._state
@@ -123,13 +134,20 @@ class LiveBody:
             state.stop.request(state.cause, StopPhase.RUNNING)
         if state.stop.reason is not None:
             state.stop.ended_at = now()
-        for child in tuple(state.children):
-            await wait_through(child.settled)
+        await self._wait_for_children()
         state.scan = await end_watch(state, self._services)
         state.end = end
         await self._record_end()
         if not will_retry(state):
             self._give_back()
+
+    async def _wait_for_children(self) -> None:
+        state, waited = self._state, set[ActiveCall]()
+        while rest := state.children - waited:  # a task of the body's may begin one while another is waited for
+            waited |= rest
+            for child in rest:
+                await wait_through(child.settled)
+        state.takes_children = False
 
     def _gate(self) -> bool:
         self._entered = self._allowed(self._signal)
@@ -188,8 +206,7 @@ class LiveBody:
         return StillRunning(what=self._state.name, kind=kind, since=self._since)
 
     def _publish_early(self) -> None:
-        self._state.left_running = (self.still_running(),)
-        self._state.published_early.set()
+        leave_running(self._state)
 
     async def _record_end(self) -> None:
         result = body_result(self._state)
@@ -204,6 +221,5 @@ class LiveBody:
                 result=result,
             )
         )
-        if pending is not None:
-            with anyio.CancelScope(shield=True):
-                await pending
+        with anyio.CancelScope(shield=True) if pending is not None else contextlib.nullcontext():
+            await journal_problem(self._state, self._services, pending)

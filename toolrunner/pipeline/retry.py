@@ -22,6 +22,8 @@ def will_retry(state: ActiveCall) -> bool:
     tool = state.registration.tool
     if tool.retry is None or state.attempts >= tool.retry.attempts or state.refusal is not None:
         return False
+    if state.left_running:  # it was settled already
+        return False
     if not state.started or state.end is None or state.signal.aborted or state.end.fatal is not None:
         return False
     if verdict_of(state).outcome not in (Outcome.FAILED, Outcome.TIMED_OUT):

@@ -125,6 +125,8 @@ class ActiveCall:
     """Tells its batch that it began or ceased to wait for an approval."""
     index: int = 0
     """Its place in its batch."""
+    previous: "ActiveCall | None" = None
+    """The call before it there, after which it settles."""
     has_task: bool = False
     """Its own task has begun, so that task and nobody else settles it."""
 
@@ -185,12 +187,14 @@ class ActiveCall:
     """Set when the body's task is done with it, or when the result is to be published although it still runs."""
     left_running: tuple[StillRunning, ...] = ()
     """The body, if it still ran when the result was published."""
+    takes_children: bool = False
+    """From the moment of action until its body and all its child calls are over."""
     children: "set[ActiveCall]" = field(default_factory=set)
     """Child calls that have not settled; written by `ctx.run`."""
     silent_children: bool = False
     """A child call may have changed something that none of its records tells of; written by `ctx.run`."""
-    children_running: tuple[StillRunning, ...] = ()
-    """What its child calls left running, told here as well."""
+    children_running: tuple[StillRunning, ...] | None = ()
+    """What its child calls left running, told here as well; None = nothing was found, and one of them could not prove it."""
     answered: bool = False
     """A wrapper answered in the body's place, maybe with the result of the call `about_run_id`."""
     wrapped: Reply | None = None
@@ -256,7 +260,7 @@ class ActiveCall:
 
     def begin(self) -> None:
         """The moment of action. Only row 8 calls it, in the same stretch as the body's first step."""
-        self.started = True
+        self.started = self.takes_children = True
         self.attempts += 1
         self.end_before, self.end = self.end, None
         # A call that is tried again was not stopped: what is on record is the time limit of the attempt before.

@@ -13,7 +13,7 @@ from typing import Any, Self, final
 
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
-from toolrunner.errors import NestedRun, RunnerClosed
+from toolrunner.errors import NestedClose, NestedRun, RunnerClosed
 from toolrunner.facts import Source
 from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
@@ -150,9 +150,12 @@ class Runner:
         """Take no more calls, abort those under way with source `shutdown`, and wait until all have ended.
 
         After `limit` seconds in-process bodies that run on are published as still running; they keep what they hold.
+        Raises `NestedClose` in a body of this runner.
         """
         if self._services is None or self._pid != os.getpid():
             return
+        if inside_body_of(self._services):
+            raise NestedClose
         self._closed = "it is closed"
         self._shutdown.abort("the runner was closed")
         await close_runner(self._services, self._supervisor, self._shelf, limit)
