@@ -495,7 +495,8 @@ async def test_a_body_that_closes_its_channel_is_ended_and_its_files_are_not_wri
     # Its loop lost its descriptors too. Either it noticed and left, or it hung and was ended; both are told as they were.
     if result.code is Code.EXIT_STATUS:
         assert result.process.exit_code == 70
-        assert "could not tell the host how the tool ended" in result.process.stderr
+        assert "toolrunner: " in result.process.stderr
+        assert "how the tool ended" in result.process.stderr
     else:
         assert (result.code, result.ended) == (Code.LOST, Ended.LOST)
         assert "the tool closed the worker's channel" in result.error.message

@@ -110,7 +110,7 @@ class Worker:
         hosted = Hosted(self._start.run_id, self._channel.send, loop_caller(post))
 
         def on_loop(fn: Callable[[], object]) -> None:
-            with suppress(RuntimeError):  # the loop is over, and with it everybody who waits
+            with suppress(RuntimeError, OSError):  # the loop is over, or the tool closed it, and with it everybody who waits
                 post(fn)
 
         def answer(message: Planned | ChildResult) -> None:
