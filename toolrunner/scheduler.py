@@ -161,7 +161,7 @@ class BatchRun:
                 self._is_over(state)
             if state.end is not None and state.end.fatal is not None:
                 self._fail(state.end.fatal)
-            await settle(state, self._services, _Turn(self, index))
+            await settle(state, self._services)
         except BaseException as error:  # noqa: BLE001 - ours, or the loop's tear-down; the call itself was closed truthfully
             self._fail(error)
         finally:
@@ -169,7 +169,7 @@ class BatchRun:
 
     async def _drain(self) -> None:
         """Wait for what was started, and close what was not, in model order."""
-        for index, state in enumerate(self.states):
+        for state in self.states:
             if state.has_task:
                 await wait_through(state.settled, self._torn_down)
                 continue
@@ -177,7 +177,7 @@ class BatchRun:
                 await prepare(state, self._services)
                 close_truthfully(state, self.failure or RuntimeError("it was not reached"))
                 self._is_over(state)
-                await settle(state, self._services, _Turn(self, index))
+                await settle(state, self._services)
             except BaseException as error:  # noqa: BLE001 - the next calls must get their results all the same
                 self._fail(error)
                 close_truthfully(state, error)
@@ -295,17 +295,3 @@ class _Place:
     def release(self) -> None:
         """Give it back."""
         self._batch.give_place(self._index)
-
-
-@final
-class _Turn:
-    """A call's place in the order of commits."""
-
-    def __init__(self, batch: BatchRun, index: int) -> None:
-        self._batch = batch
-        self._index = index
-
-    async def wait(self) -> None:
-        """Wait until the call before has settled, and so all before it."""
-        if self._index:
-            await wait_through(self._batch.states[self._index - 1].settled)

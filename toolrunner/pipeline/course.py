@@ -16,7 +16,7 @@ from toolrunner.effects import EffectLedger
 from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind
 from toolrunner.pipeline.act import Permit, act
 from toolrunner.pipeline.bodies import TORN_DOWN
-from toolrunner.pipeline.finish import Turn, finish, publish
+from toolrunner.pipeline.finish import finish, publish
 from toolrunner.pipeline.foreign import interrupt_in, type_name
 from toolrunner.pipeline.prepare import prepare, record
 from toolrunner.pipeline.services import Services
@@ -58,10 +58,10 @@ async def until_over(state: ActiveCall, services: Services, permit: Permit) -> N
             permit.release()
 
 
-async def settle(state: ActiveCall, services: Services, turn: Turn | None = None) -> ToolResult:
+async def settle(state: ActiveCall, services: Services) -> ToolResult:
     """Rows 10 to 12."""
     try:
-        return await finish(state, services, turn)
+        return await finish(state, services)
     except BaseException as error:
         close_truthfully(state, error)
         publish(state, services)

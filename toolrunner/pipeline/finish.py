@@ -5,7 +5,6 @@ facts, effects above all, are put in after them.
 """
 
 from dataclasses import replace
-from typing import Protocol
 
 from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
@@ -14,21 +13,15 @@ from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
 from toolrunner.records import CallSettled
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Retry, ToolResult, retry_answer
+from toolrunner.tasks import wait_through
 from toolrunner.tools import InvalidOutput, Reply
 
 
-class Turn(Protocol):
-    """A call's place in the model's order, for what is observed in that order."""
-
-    async def wait(self) -> None:
-        """Wait until every earlier call of the batch has settled."""
-
-
-async def finish(state: ActiveCall, services: Services, turn: Turn | None = None) -> ToolResult:
+async def finish(state: ActiveCall, services: Services) -> ToolResult:
     """Settle a call that is over, or was refused. Exactly one result comes out, whatever hooks do."""
     check_after(state)
-    if turn is not None:
-        await turn.wait()
+    if state.previous is not None:  # and so all before it: hooks and commits are observed in the model's order
+        await wait_through(state.previous.settled)
     check_after(state)
     if _is_shown_to_post_hooks(state):
         for hook in services.hooks.post:
