@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from cli.program import BOUND, PROGRAM, Done, environment
 
+from toolrunner.cli import doctor
+from toolrunner.facts import Containment
+from toolrunner.process import Abilities
+
 CALL = json.dumps({"name": "shell", "arguments": {"command": "echo here"}}).encode()
 
 
@@ -57,6 +61,12 @@ def test_without_proc_a_command_runs_and_its_result_says_what_is_not_known(tmp_p
     assert (done.status, result["outcome"], result["process"]["stdout"]) == (124, "timed_out", "here\n")
     assert (result["process"]["containment"], result["still_running"]) == ("best_effort", None)
     assert "/proc cannot be read" in str(result["missing"])
+
+
+def test_doctor_does_not_blame_the_kernel_for_an_interpreter_that_cannot_be_run() -> None:
+    abilities = Abilities(Containment.BEST_EFFORT, "/etc/passwd", ("the interpreter '/etc/passwd' cannot be run",), 1)
+    fixes = {promise.fix for promise in doctor._promises(abilities) if "interpreter" in promise.reason}
+    assert fixes == {"run it with a Python that this user may execute: /etc/passwd is none"}
 
 
 def test_tools_are_looked_for_although_the_folder_was_removed(tmp_path: Path) -> None:

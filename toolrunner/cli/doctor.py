@@ -139,6 +139,8 @@ def _keeper_fix(abilities: Abilities) -> str:
         return "give it a Python interpreter: Runner(supervisor=lambda: Supervisor(python=...))"
     if not Path("/proc/self").is_dir():
         return "mount /proc"
+    if not os.access(abilities.python, os.X_OK):
+        return f"run it with a Python that this user may execute: {abilities.python} is none"
     return "use Linux 5.9 or newer with /proc mounted, and let no seccomp filter refuse prctl, pidfd_open and memfd_create"
 
 

@@ -5,6 +5,7 @@ and gets a result like any other.
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn, final
@@ -46,6 +47,8 @@ def _told(error: Exception) -> str:
             return f"not UTF-8: byte {error.start + 1} of the line"
         case RecursionError():
             return "not usable JSON: nested too deeply"
+        case ValueError() if "integer string conversion" in str(error):  # of CPython, which tells how to lift its own limit
+            return f"not usable JSON: a number of more than {sys.get_int_max_str_digits():,} digits"
         case _:
             return str(error)
 

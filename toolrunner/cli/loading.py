@@ -39,7 +39,7 @@ def load_tools(references: Iterable[str]) -> Toolset:
 
 def _load(reference: str) -> Toolset:
     module_name, colon, name = reference.partition(":")
-    if not (module_name and colon and name):
+    if not (colon and name and all(part.isidentifier() for part in module_name.split("."))):
         raise BadTools(reference, "expected MODULE:NAME, the name of a tool, a Toolset or a list of them in a module")
     value: object = _module(reference, module_name)
     for part in name.split("."):
