@@ -20,7 +20,7 @@ ADAPTER: TypeAdapter[Any] = TypeAdapter(Record)
 NAMES = {
     "call/recorded", "call/decided", "call/asked", "call/answered", "call/modified", "call/dispatched", "call/stop_requested",
     "call/stop_delivered", "call/ended", "call/settled", "effect/planned", "effect/applied", "effect/unknown",
-    "effect/not_applied", "effect/undone", "output", "progress", "still_running",
+    "effect/not_applied", "effect/undone", "job/started", "job/ended", "output", "progress", "still_running",
 }  # fmt: skip
 TRANSIENT = {"output", "progress", "still_running"}
 
@@ -29,6 +29,7 @@ SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "value": json_values,
     "at": times,
     "what": running,
+    "running": running,
     "effect": st.from_type(EffectRecord),
     "process": st.none() | st.from_type(ProcessIdentity),
     "outcome": st.sampled_from(Outcome),

@@ -175,6 +175,33 @@ class EffectUndone(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobStarted(_Record):
+    """A process that may outlive its call: about to be released as a job, or left by a command that has ended.
+
+    `run_id` is the call it came from, or the job's own id. `process` waits at its gate; `running` was left.
+    """
+
+    job_id: str
+    name: str
+    process: ProcessIdentity | None = None
+    running: tuple[StillRunning, ...] = ()
+    type: Literal["job/started"] = "job/started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEnded(_Record):
+    """Nothing of the job is left but what `still_running` lists (None: nothing was found, and nothing proves it)."""
+
+    job_id: str
+    state: Literal["exited", "stopped", "timed_out", "refused", "lost"]
+    started: bool = True
+    exit_code: int | None = None
+    signals: tuple[str, ...] = ()
+    still_running: tuple[StillRunning, ...] | None = None
+    type: Literal["job/ended"] = "job/ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Output(_Record):
     """A chunk of output, live. Dropped for slow observers, with a count in `dropped`."""
 
@@ -222,6 +249,8 @@ Record = Annotated[
     | EffectUnknown
     | EffectNotApplied
     | EffectUndone
+    | JobStarted
+    | JobEnded
     | Output
     | Progress
     | StillRunningReport,

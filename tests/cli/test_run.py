@@ -3,6 +3,8 @@
 import base64
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,7 +81,7 @@ def test_a_slow_reader_holds_the_command_back_and_loses_nothing() -> None:
         (("--", "/no/such/command"), 127),
         (("--", ""), 125),
         (("--timeout", "soon", "--", "true"), 2),
-        (("--leftovers", "keep", "--", "true"), 2),
+        (("--leftovers", "nobody-knows", "--", "true"), 2),
         (("--env", "NAME", "--", "true"), 2),
         (("--env", "=value", "--", "true"), 2),
         (("--json", "--events", "--", "true"), 2),
@@ -281,4 +283,29 @@ def test_output_on_a_full_disk_stops_the_command_and_says_why() -> None:
         done = program.done()
     assert done.status == 130
     assert b"No space left on device" in done.err
+    assert survivors_now(marker) == []
+
+
+@pytest.mark.case("P73")
+def test_what_the_command_left_is_told_and_stays_until_it_ends_by_itself() -> None:
+    done = toolrun("run", "--leftovers", "keep", "--", "sh", "-c", "(sleep .5; echo late) & echo early; exit 3")
+    assert done.status == 3
+    assert done.out == b"early\nlate\n"
+    said = done.err.decode()
+    assert "still running: sh (job-" in said
+    assert re.search(r"(sh|sleep) \(pid \d+\).* kept running; Ctrl-C or `kill \d+` ends it, and so does our end", said)
+
+
+def test_what_the_command_left_ends_when_toolrunner_is_stopped_and_the_result_came_before() -> None:
+    marker = unique_duration()
+    with running(
+        "run", "--leftovers", "keep", "--json", "--", "sh", "-c", f"sleep {marker} >/dev/null 2>&1 & echo early"
+    ) as program:
+        line = program.read_until(b"\n")
+        result = json.loads(line)
+        assert (result["outcome"], result["process"]["kept"][0]["kind"]) == ("succeeded", "job")
+        assert result["still_running"] == result["process"]["kept"]
+        assert len([one for one in survivors_now(marker) if "toolrunner" not in one]) == 1
+        program.send(signal.SIGTERM)
+        assert program.done().status == 0
     assert survivors_now(marker) == []

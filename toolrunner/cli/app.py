@@ -112,7 +112,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     output_limit: Annotated[
         int, typer.Option(metavar="N", help="Bytes of each stream kept in the result; all of it is passed on.")
     ] = DEFAULT_OUTPUT_LIMIT,
-    leftovers: Annotated[Leftovers, typer.Option(help="What becomes of processes it leaves behind.")] = Leftovers.KILL,  # noqa: ARG001
+    leftovers: Annotated[Leftovers, typer.Option(help="What becomes of processes it leaves behind.")] = Leftovers.KILL,
     stdin: Annotated[
         str | None, typer.Option(metavar="null|inherit|FILE", help="Its input. Default: ours, unless that is a terminal.")
     ] = None,
@@ -138,6 +138,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         watch=tuple(watch_writes or ()),
         output_limit=output_limit,
         stdin=_input(stdin, typed=tty and form is Form.OUTPUT),
+        leftovers=leftovers,
         tty=(our_size() or WindowSize()) if tty else None,
     )
     return anyio.run(run, wish, Telling(form, report, quiet))

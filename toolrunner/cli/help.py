@@ -24,6 +24,9 @@ Its output passes straight through; what happened is told on standard error. Its
 
 Ctrl-C (SIGTERM, SIGHUP) asks it to end: SIGTERM to the command, SIGKILL after --kill-after. A second one kills at once.
 
+What the command leaves running is ended with it. With --leftovers keep the result is told when the command itself has ended, and
+toolrunner stays until the rest has ended too, or is stopped: nothing outlives toolrunner. Its exit status is the command's.
+
 With --tty the command has a terminal of its own, and all its output is one stream. Typed at our terminal, every key goes to it,
 Ctrl-C too; to stop it press Ctrl-] three times within a second (again: kill it now), or send toolrunner SIGTERM. It is asked by
 two SIGINT before SIGTERM.

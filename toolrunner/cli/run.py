@@ -4,6 +4,7 @@ State: one `_Run`, changed on its loop. The order at the end matters: everything
 is written, so that whoever reads it finds nothing running that it does not list.
 """
 
+import os
 import signal
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +23,7 @@ from toolrunner.cli.sink import PassThrough, Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
-from toolrunner.process import Stdin, Supervisor
+from toolrunner.process import JobTable, Stdin, Supervisor
 from toolrunner.records import CallDispatched, Record, StillRunningReport
 from toolrunner.results import ToolResult, result_to_json
 from toolrunner.runner import Batch, Runner
@@ -64,6 +65,8 @@ class _Run:
         self._stops = Stops(self._told_to_stop)
         self._supervisor = Supervisor()
         self._pid: int | None = None
+        self._told: int | None = None
+        """The exit status, once the result was told."""
         by_keys = wish.tty is not None and wish.stdin is Stdin.OPEN
         self._raw = Raw(0, self._switched) if by_keys else None
         self._seat = Seat(self._supervisor, self._raw, self._stops.ask) if wish.tty is not None else None
@@ -83,7 +86,7 @@ class _Run:
                 if self._raw is not None:
                     self._raw.restore()
             self._stops.is_over = True
-            self._stops.status = status = await self._tell(result)
+            self._stops.status = status = self._told if self._told is not None else await self._tell(result)
             tasks.cancel_scope.cancel()
         return status
 
@@ -94,7 +97,32 @@ class _Run:
             batch = runner.start_batch([self._wish.call()], signal=self._stops.abort.signal, on_event=self._on_event)
             if self._telling.form is Form.EVENTS:
                 await self._write_events(batch)
-            return (await batch)[0]
+            result = (await batch)[0]
+            if runner.jobs.list():
+                await self._stay(result, runner.jobs)
+            return result
+
+    async def _stay(self, result: ToolResult, jobs: JobTable) -> None:
+        """What it left is ours (`--leftovers keep`): tell the result now, and stay until nothing is left or somebody stops us.
+
+        Then the Runner closes, and ends what still runs. The keepers would end it in any case when we are gone.
+        """
+        if self._raw is not None:
+            self._raw.restore()
+        self._stops.status = self._told = await self._tell(result)
+        for job in jobs.list() if self._telling.form is Form.OUTPUT and not self._telling.quiet else ():
+            named = ", ".join(f"{one.what.partition(' (')[0]} (pid {one.pid})" for one in job.still_running())
+            self._voice.insist(f"{named} kept running; Ctrl-C or `kill {os.getpid()}` ends it, and so does our end")
+        async with anyio.create_task_group() as tasks:
+
+            async def leave_when_stopped() -> None:
+                await self._stops.abort.signal.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(leave_when_stopped)
+            for job in jobs.list():
+                await job.wait()
+            tasks.cancel_scope.cancel()
 
     async def _write_events(self, batch: Batch) -> None:
         """Each record when it comes. A reader that is slow holds nobody up but itself; one that left stops the call."""

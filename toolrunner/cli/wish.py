@@ -7,7 +7,7 @@ from typing import Any, final
 
 from toolrunner.calls import ToolCall
 from toolrunner.cli.words import Word, from_json, to_json
-from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Sink, Stdin, WindowSize
+from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Sink, Stdin, WindowSize
 from toolrunner.tools import AnyTool, Command, command_tool
 
 NAME = "command"
@@ -27,6 +27,7 @@ class Wish:
     output_limit: int = DEFAULT_OUTPUT_LIMIT
     stdin: Stdin | Path = Stdin.NULL
     tty: WindowSize | None = None
+    leftovers: Leftovers = Leftovers.KILL
 
     def call(self) -> ToolCall:
         """The call. Values of `env` are in no record (they are where people put secrets); their names are."""
@@ -37,6 +38,11 @@ class Wish:
             arguments["env"] = [to_json(name) for name in self.env]
         if self.watch:
             arguments["watch"] = [to_json(root) for root in self.watch]
+        return ToolCall(NAME, arguments | self._more(), timeout=self.timeout)
+
+    def _more(self) -> dict[str, Any]:
+        """What is not as usual."""
+        arguments: dict[str, Any] = {}
         if self.stdin is not Stdin.NULL:
             arguments["stdin"] = to_json(str(self.stdin))
         if self.kill_after != DEFAULT_GRACE:
@@ -45,7 +51,9 @@ class Wish:
             arguments["output_limit"] = self.output_limit
         if self.tty is not None:
             arguments["tty"] = True
-        return ToolCall(NAME, arguments, timeout=self.timeout)
+        if self.leftovers is not Leftovers.KILL:
+            arguments["leftovers"] = str(self.leftovers)
+        return arguments
 
     def tool(self, sink: Sink | None) -> AnyTool:
         """The tool that runs it. `sink` takes the output while it comes."""
@@ -62,6 +70,7 @@ class Wish:
             kill_after: float = DEFAULT_GRACE,
             output_limit: int = DEFAULT_OUTPUT_LIMIT,
             tty: bool = False,  # noqa: FBT002 - a field of its record
+            leftovers: Leftovers = Leftovers.KILL,
         ) -> Command:
             """Run one command and pass its output on."""
             names = map(from_json, env or ())
@@ -74,6 +83,7 @@ class Wish:
                 output_limit=output_limit,
                 watch=[from_json(root) for root in watch or ()],
                 sink=sink,
+                leftovers=leftovers,
                 tty=tty and (wish.tty or True),
             )
 

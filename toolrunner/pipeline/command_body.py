@@ -1,69 +1,55 @@
 """Process bodies: a command behind its start gate, released at the moment of action and awaited until nothing of it is left."""
 
-from pathlib import Path
 from typing import final
 
 from toolrunner.facts import ProcessIdentity
 from toolrunner.pipeline.bodies import Body, Gate
 from toolrunner.pipeline.context import BodyServices
 from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
+from toolrunner.pipeline.jobs import keep_or_end
+from toolrunner.pipeline.plans import launch_plan
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
-from toolrunner.pipeline.services import Limits, Services
+from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
-from toolrunner.process import EndCause, LaunchPlan, Prepared, ProcessEnd, SpawnError, Stdin, WindowSize
+from toolrunner.process import EndCause, Job, JobOrigin, Leftovers, Observer, Prepared, ProcessEnd, SpawnError
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask
-from toolrunner.tools import Command, Reply
-
-
-def launch_plan(state: ActiveCall, limits: Limits) -> LaunchPlan:
-    """What the supervisor is to start for this call."""
-    command = state.command
-    assert command is not None
-    assert state.registration is not None
-    tool = state.registration.tool
-    grace = next((one for one in (command.kill_after, tool.kill_after) if one is not None), limits.kill_after)
-    return LaunchPlan(
-        argv=tuple(command.argv),
-        env=dict(command.env),
-        cwd=state.environment.cwd or None,
-        stdin=_stdin(command),
-        output_limit=command.output_limit,
-        spill_dir=limits.spill_dir,
-        kill_after=grace,
-        timeout=next((one for one in (state.call.timeout, command.timeout, tool.timeout) if one is not None), None),
-        tty=command.tty if isinstance(command.tty, WindowSize) else WindowSize() if command.tty else None,
-    )
-
-
-def _stdin(command: Command) -> Stdin | bytes | Path:
-    match command.stdin:
-        case None:
-            return Stdin.NULL
-        case Stdin() | bytes() | Path():
-            return command.stdin
-        case str():  # after Stdin, whose members are strings too
-            return command.stdin.encode()
+from toolrunner.tools import Reply
 
 
 async def command_body(state: ActiveCall, services: Services) -> "CommandBody":
     """The command at its gate. Raises SpawnRefused."""
     assert state.command is not None
-    prepared = await services.prepare_process(
-        launch_plan(state, services.limits),
-        on_output=BodyServices(state, services).process_output,
-        sink=state.command.sink,
-    )
-    return CommandBody(state, prepared)
+    plan = launch_plan(state, services.limits)
+    show: Observer = BodyServices(state, services).process_output
+    job = None
+    if plan.leftovers is Leftovers.KEEP:
+        services.jobs.require_room()
+        job = Job(JobOrigin(run_id=state.run_id, what=state.name))
+        show = _both(show, job)
+    prepared = await services.prepare_process(plan, on_output=show, sink=state.command.sink)
+    return CommandBody(state, services, prepared, job)
+
+
+def _both(show: Observer, job: Job) -> Observer:
+    """The log of what may become a job has all output from the call's beginning; observers of the call hear it until then."""
+
+    def look(stream: str, data: bytes) -> None:
+        job.log(stream, data)
+        if not job.first_seen:
+            show(stream, data)
+
+    return look
 
 
 @final
 class CommandBody(Body):
-    """One prepared process. `prepared` waits at its gate until `run`."""
+    """One prepared process. `prepared` waits at its gate until `run`; `job` is what it becomes if it leaves somebody."""
 
-    def __init__(self, state: ActiveCall, prepared: Prepared) -> None:
-        self._state = state
+    def __init__(self, state: ActiveCall, services: Services, prepared: Prepared, job: Job | None) -> None:
+        self._state, self._services = state, services
         self.prepared = prepared
+        self._job = job
 
     @property
     def identity(self) -> ProcessIdentity | None:
@@ -76,6 +62,8 @@ class CommandBody(Body):
         # The moment of action: nothing between the gate's yes and the release.
         self.prepared.go()
         end = await released_end(self._state, self.prepared)
+        if self._job is not None and end.facts.kept:
+            end = await keep_or_end(self._state, self._services, self.prepared, self._job, end)
         note_stop(self._state, end, timed_out=end.cause is EndCause.TIMED_OUT)
         if never_ran(self._state, end):
             return None

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from toolrunner.effects import EffectScope
 from toolrunner.facts.frozen import freeze
 from toolrunner.pipeline.cleanup import cleanup
+from toolrunner.pipeline.jobs import CallJobs
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import Output, Progress, Record
@@ -55,6 +56,11 @@ class BodyServices:
         """Hold cancels back for the block."""
         return cleanup(self._state.ledger)
 
+    @property
+    def jobs(self) -> CallJobs:
+        """Processes that may outlive the call."""
+        return CallJobs(self._state, self._services)
+
     def process_output(self, stream: str, data: bytes) -> None:
         """Show a chunk of a command's output."""
         kind: Literal["stdout", "stderr"] = "stderr" if stream == "stderr" else "stdout"
@@ -90,5 +96,6 @@ def body_arguments(state: ActiveCall, services: ContextServices) -> dict[str, An
             attempt=state.attempts + 1,
             kind=tool.kind,
             services=services,
+            call_jobs=services.jobs if isinstance(services, BodyServices) else None,
         )
     return kwargs

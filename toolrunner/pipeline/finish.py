@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
+from toolrunner.pipeline.jobs import end_jobs, living
 from toolrunner.pipeline.outcome import effects_of, verdict_of
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall, BodyEnd
@@ -27,6 +28,8 @@ async def finish(state: ActiveCall, services: Services) -> ToolResult:
         for hook in services.hooks.post:
             await _ask_post_hook(state, services, hook)
             check_after(state)
+    if state.cause is not None and state.jobs:
+        await end_jobs(state)  # a call that was stopped leaves nothing behind
     return publish(state, services)
 
 
@@ -205,7 +208,8 @@ def _enforced(end: BodyEnd) -> tuple[str, ...]:
 def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:
     if state.end is None:
         return state.left_running
-    return joined(state.end.still_running, state.children_running)
+    kept = state.end.process is not None and bool(state.end.process.kept)
+    return joined(() if kept else state.end.still_running, state.children_running, living(state))
 
 
 def joined(*parts: tuple[StillRunning, ...] | None) -> tuple[StillRunning, ...] | None:

@@ -12,7 +12,7 @@ from toolrunner.pipeline.leases import LeaseDesk
 from toolrunner.pipeline.shells.table import Shells
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.policy import ApprovalDesk, Grants, Policy
-from toolrunner.process import Prepared
+from toolrunner.process import JobTable, Prepared
 from toolrunner.records import Journal
 from toolrunner.results import ToolResult
 from toolrunner.tasks import TaskRoot
@@ -53,6 +53,7 @@ class Services:
     prepare_process: Callable[..., Awaitable[Prepared]]
     shells: Shells
     run_child: Callable[..., Awaitable[ToolResult]]
+    jobs: JobTable
     post: Post
     """Runs a callback on the runner's loop, from any thread."""
     loop_call: LoopCall

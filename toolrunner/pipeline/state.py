@@ -18,9 +18,10 @@ from toolrunner.effects import EffectLedger, Scan
 from toolrunner.facts import AbortReason, GrantKey, Isolation, Note, Process, Source, StillRunning, Stop, StopPhase
 from toolrunner.facts.texts import well_formed
 from toolrunner.observe import Snapshot, Watch, Writer
-from toolrunner.pipeline.environment import Environment
+from toolrunner.pipeline.environment import NOWHERE, Environment
 from toolrunner.pipeline.leases import Lease
 from toolrunner.policy import Grant
+from toolrunner.process import Job
 from toolrunner.records import now
 from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
 from toolrunner.tasks import Happening
@@ -140,7 +141,7 @@ class ActiveCall:
     command: Command | None = None
     line: ShellLine | None = None
     """What is to be run in a living shell."""
-    environment: Environment = field(default_factory=Environment)
+    environment: Environment = NOWHERE
     ask_text: str | None = None
     """What somebody is to be asked; None = nobody need be."""
     waiting_for_approval: bool = False
@@ -193,6 +194,8 @@ class ActiveCall:
     """Child calls that have not settled; written by `ctx.run`."""
     silent_children: bool = False
     """A child call may have changed something that none of its records tells of; written by `ctx.run`."""
+    jobs: list[Job] = field(default_factory=list)
+    """Jobs that it started or left; those that live when it settles are listed, or ended if it was stopped."""
     children_running: tuple[StillRunning, ...] | None = ()
     """What its child calls left running, told here as well; None = nothing was found, and one of them could not prove it."""
     answered: bool = False

@@ -6,6 +6,9 @@
 
 from toolrunner.process.cgroups import CgroupLimits
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind, SpawnRefused
+from toolrunner.process.job import Job, JobOrigin, JobState, UnknownJob
+from toolrunner.process.joblog import JobText
+from toolrunner.process.jobs import JobNotStarted, JobTable
 from toolrunner.process.plan import (
     DEFAULT_GRACE,
     DEFAULT_OUTPUT_LIMIT,
@@ -26,6 +29,12 @@ __all__ = [
     "Abilities",
     "CgroupLimits",
     "EndCause",
+    "Job",
+    "JobNotStarted",
+    "JobOrigin",
+    "JobState",
+    "JobTable",
+    "JobText",
     "LaunchPlan",
     "Leftovers",
     "Observer",
@@ -38,5 +47,6 @@ __all__ = [
     "SpawnRefused",
     "Stdin",
     "Supervisor",
+    "UnknownJob",
     "WindowSize",
 ]

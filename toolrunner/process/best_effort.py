@@ -26,7 +26,7 @@ from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND
 from toolrunner.process.keeping.system import peek
 from toolrunner.process.launch import arguments, environment, open_directory, open_stdin, output_pipe
 from toolrunner.process.pipes import Pipes
-from toolrunner.process.plan import WindowSize
+from toolrunner.process.plan import Leftovers, WindowSize
 from toolrunner.process.report import Listing, Report
 from toolrunner.process.request import Request
 from toolrunner.process.survey import SCAN_PAUSE, Quarry, describe, end_all, listed, send, survey
@@ -44,6 +44,9 @@ class LooseProcess:
         self._mark, self._why, self._closed = request.mark, why, closed
         if any(target != fd for target, fd in plan.pass_fds.items()):
             raise SpawnRefused(SpawnErrorKind.SETUP, "best_effort cannot give descriptors new numbers")
+        if plan.leftovers is Leftovers.KEEP:
+            text = f"best_effort cannot keep what outlives a command; there is no keeper because {why}"
+            raise SpawnRefused(SpawnErrorKind.SETUP, text)
         if plan.tty is not None:  # only code between fork and exec can take one, and a host with threads must run none there
             raise SpawnRefused(SpawnErrorKind.SETUP, f"best_effort cannot give a terminal; there is no keeper because {why}")
         self._argv, self._env = arguments(plan), dict(entry.partition(b"=")[::2] for entry in environment(plan, request.mark))
@@ -129,6 +132,10 @@ class LooseProcess:
             if self._end is None and self._process is not None:
                 await self._run(self._process)
             return self._end or self._finish()
+
+    async def wait_rest(self) -> ProcessEnd:
+        """Nobody is ever kept here."""
+        return await self.wait()
 
     def _finish(self) -> ProcessEnd:
         self._report = replace(self._report, at=time.monotonic(), proven=self._process is None)

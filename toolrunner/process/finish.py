@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import final
 
-from toolrunner.facts import Containment, Drained, Process, ProcessIdentity
+from toolrunner.facts import Containment, Drained, Process, ProcessIdentity, StillRunningKind
 from toolrunner.process.clocks import date_of
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind
 from toolrunner.process.plan import LaunchPlan
@@ -42,7 +42,7 @@ class Finish:
         # Without our `go` nothing ran, whatever became of the keeper; with it, only a keeper's or an exec's no proves that.
         started = self.released and report.released is not False and report.exec_error is None
         cause = self._cause(report, started=started)
-        left = still_running(report.left)
+        left = still_running(report.kept, StillRunningKind.JOB) or still_running(report.left)
         timed_out = cause is EndCause.TIMED_OUT
         return ProcessEnd(
             facts=self._facts(report, identity, started=started),
@@ -90,6 +90,7 @@ class Finish:
             drained=self._drained(report, started=started),
             leader_exit_at=date_of(report.exit_at) if started else None,
             leftovers=still_running(report.leftovers),
+            kept=still_running(report.kept, StillRunningKind.JOB),
             unreaped=still_running(report.left),
         )
 

@@ -14,7 +14,7 @@ from typing import final
 
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
 from toolrunner.process.keeping.messages import encode, pack
-from toolrunner.process.plan import QUIET_ENVIRONMENT, LaunchPlan, Stdin
+from toolrunner.process.plan import QUIET_ENVIRONMENT, LaunchPlan, Leftovers, Stdin
 from toolrunner.process.request import Request
 from toolrunner.process.standing import limits
 from toolrunner.process.terminal import open_terminal
@@ -127,7 +127,7 @@ def launch(requests: socket.socket, request: Request, umask: int) -> Ends:
         words = encode(
             "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(),
             fds=",".join(map(str, targets)), tty=int(plan.tty is not None),
-            cgroup=request.cgroup.name if request.cgroup is not None else "",
+            keep=int(plan.leftovers is Leftovers.KEEP), cgroup=request.cgroup.name if request.cgroup is not None else "",
         )  # fmt: skip
         if request.cgroup is not None:
             fds.insert(1, request.cgroup.parent)

@@ -60,9 +60,11 @@ class WindowSize:
 
 
 class Leftovers(StrEnum):
-    """What happens to processes that outlive the leader of their call. (Keeping them needs the job table.)"""
+    """What happens to processes that outlive the leader of their call."""
 
     KILL = "kill"
+    KEEP = "keep"
+    """They live on until they are stopped (`Prepared.stop`) or their supervisor closes. A call that is stopped keeps nobody."""
 
 
 @dataclass(frozen=True, slots=True)

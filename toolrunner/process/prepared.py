@@ -58,7 +58,15 @@ class Prepared(Protocol):
     async def wait(self) -> ProcessEnd:
         """The end, once it is proven and the output is read. Cancelling the waiter loses nothing: call it again.
 
-        While nobody waits, output is not read (the tool blocks on a full pipe) but clocks and ladder run on.
+        While nobody waits, output is not read (the tool blocks on a full pipe) but clocks and ladder run on. With
+        `Leftovers.KEEP` it is the end of the leader, and `facts.kept` names who outlives it: `stop`, `write` and `wait_rest` are
+        about those from then on.
+        """
+
+    async def wait_rest(self) -> ProcessEnd:
+        """The end of those who were kept, as `wait` tells it of a call; the same end as `wait`'s when nobody was.
+
+        Somebody has to wait for it: it reads their output.
         """
 
 

@@ -36,6 +36,8 @@ class Report:
     proven: bool = True
     keeper_lost: bool = False
     leftovers: Listing = field(default_factory=list)
+    kept: Listing = field(default_factory=list)
+    """Who outlived the leader and lives on: then this is the end of the call, and not of its processes."""
 
 
 def parse_report(words: dict[str, str]) -> Report:
@@ -53,6 +55,19 @@ def parse_report(words: dict[str, str]) -> Report:
         drained_out=words["drained_out"] == "1",
         left=parse_listing(words["left"]),
         leftovers=parse_listing(words["leftovers"]),
+    )
+
+
+def parse_hand_over(words: dict[str, str]) -> Report:
+    """A keeper's `kept` message: the leader is gone by itself, and those who outlive it are kept."""
+    return Report(
+        cause="exited",
+        released=True,
+        status=int(words["status"]) if words["status"] else None,
+        exit_at=_float(words["exit_at"]),
+        at=float(words["at"]),
+        drained_out=words["drained_out"] == "1",
+        kept=parse_listing(words["left"]),
     )
 
 
@@ -76,14 +91,16 @@ def signal_name(number: int) -> str:
         return f"SIG{number}"
 
 
-def still_running(entries: Iterable[tuple[int, int, int, str, str]]) -> tuple[StillRunning, ...]:
+def still_running(
+    entries: Iterable[tuple[int, int, int, str, str]], kind: StillRunningKind = StillRunningKind.PROCESS
+) -> tuple[StillRunning, ...]:
     """Processes of a report as facts."""
     boot = _boot_time()
     ticks = os.sysconf("SC_CLK_TCK")
     return tuple(
         StillRunning(
             what=name or f"process {pid}",
-            kind=StillRunningKind.PROCESS,
+            kind=kind,
             pid=pid,
             uid=uid if uid >= 0 else None,
             since=datetime.fromtimestamp(boot + starttime / ticks, UTC) if boot and starttime else None,

@@ -8,12 +8,13 @@ from toolrunner.loops import loop_caller, poster
 from toolrunner.observe import Watches
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
+from toolrunner.pipeline.jobs import JobRecords
 from toolrunner.pipeline.leases import LeaseDesk
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.shells.table import Shells
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.policy import ApprovalDesk, Grants
-from toolrunner.process import Prepared
+from toolrunner.process import JobTable, Prepared
 from toolrunner.records import Journal
 from toolrunner.results import ToolResult
 from toolrunner.runner.hub import Hub
@@ -35,6 +36,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
 ) -> Services:
     """The parts as the pipeline sees them."""
     post = poster()
+    watches = Watches()
     return Services(
         root=root,
         catalogue=catalogue,
@@ -49,10 +51,11 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         leases=LeaseDesk(),
         threads=WorkerThreads(),
         keys=KeyTable(),
-        watches=Watches(),
+        watches=watches,
         prepare_process=prepare_process,
         shells=Shells(prepare_process),
         run_child=run_child,
+        jobs=JobTable(prepare_process, root.spawn, JobRecords(hub.emit, watches)),
         post=post,
         loop_call=loop_caller(post),
         loop_thread=threading.get_ident(),

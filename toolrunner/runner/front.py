@@ -22,7 +22,7 @@ from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
 from toolrunner.pipeline.live import inside_body_of
 from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
-from toolrunner.process import Processes, Supervisor
+from toolrunner.process import JobTable, Processes, Supervisor
 from toolrunner.records import Journal, Observer
 from toolrunner.registry import ChildCalls
 from toolrunner.results import BatchResult, ToolResult
@@ -158,10 +158,12 @@ class Runner:
             raise NestedClose
         self._closed = "it is closed"
         self._shutdown.abort("the runner was closed")
+        self._services.jobs.close()
         await close_runner(self._services, self._supervisor, self._shelf, limit)
 
     def _parts(self) -> Services:
-        assert self._services is not None
+        if self._services is None:
+            raise RunnerClosed(self._closed or "it was not entered")
         return self._services
 
     def _open_services(self) -> Services:
@@ -241,6 +243,11 @@ class Runner:
         """The result of an earlier call, also of one whose waiter was cancelled. Raises `NotSettled`, `UnknownRun`."""
         return self._shelf.result(run_id)
 
+    @property
+    def jobs(self) -> JobTable:
+        """Processes that outlive their calls: `list()`, `get(id)`, `await start(plan)`. They are ended when the runner closes."""
+        return self._parts().jobs
+
     # Approvals.
 
     @property
@@ -264,9 +271,8 @@ class Runner:
 
     def tools_for(self, provider: str) -> list[dict[str, Any]]:
         """The tool list to send to a provider."""
-        return tools_for(
-            provider, [ToolSpec(one.tool.name, one.tool.description, one.tool.parameters) for one in self._catalogue]
-        )
+        specs = [ToolSpec(one.tool.name, one.tool.description, one.tool.parameters) for one in self._catalogue]
+        return tools_for(provider, specs)
 
     def use(self, wrapper: Wrapper) -> Callable[[], None]:
         """Wrap the execution of every call: `async def wrap(call, next): return await next(call, signal=mine)`."""

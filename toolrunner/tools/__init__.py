@@ -8,7 +8,7 @@ running body may ask for, `Reply` and `Command` are what it may return, `shell` 
 from toolrunner.tools.bodies import BodyKind
 from toolrunner.tools.catalogue import Catalogue, Registration
 from toolrunner.tools.command import Command
-from toolrunner.tools.context import AsyncOnly, ContextServices, Effect, EffectScope, ToolContext
+from toolrunner.tools.context import AsyncOnly, ContextServices, Effect, EffectScope, Jobs, NoJobs, ToolContext
 from toolrunner.tools.decorator import command_tool, tool
 from toolrunner.tools.options import Resource, ResourceMode, RetryPolicy, ToolOptions
 from toolrunner.tools.persistent_shell import ShellLine, ShellSpec, persistent_shell
@@ -29,6 +29,8 @@ __all__ = [
     "EffectScope",
     "InvalidArguments",
     "InvalidOutput",
+    "Jobs",
+    "NoJobs",
     "Registration",
     "Reply",
     "Resource",

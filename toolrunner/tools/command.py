@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import final
 
 from toolrunner.errors import ConfigError
-from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Sink, Stdin, WindowSize
+from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Leftovers, Sink, Stdin, WindowSize
 
 
 @final
@@ -24,7 +24,7 @@ class Command:
     host's own (`Stdin.INHERIT`); None gives /dev/null. `timeout` and `kill_after` are seconds and win over the tool's own. Exit
     statuses in `ok` are a success. `watch` adds folders to be scanned for changes. `sink` takes the output in full while it comes
     and holds the command back while it is slow; an abort releases it. `tty` gives it a terminal, of 24 rows and 80 columns if no
-    size is named; all its output is in stdout then.
+    size is named; all its output is in stdout then. What outlives the command is ended, or kept as a job (`leftovers`).
 
     Raises:
         ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
@@ -41,6 +41,7 @@ class Command:
     watch: Sequence[str | Path] = ()
     sink: Sink | None = field(default=None, compare=False)
     tty: bool | WindowSize = False
+    leftovers: Leftovers = Leftovers.KILL
 
     def __post_init__(self) -> None:
         _check_argv(self.argv)
@@ -56,8 +57,8 @@ class Command:
             raise ConfigError("output_limit", self.output_limit, "0 or more bytes")
         if not all(_is_int(status) and 0 <= status <= 255 for status in self.ok):  # noqa: PLR2004  # wait(2): WEXITSTATUS is 8 bits
             raise ConfigError("ok", self.ok, "exit statuses from 0 to 255")
-        if not isinstance(self.tty, bool | WindowSize):
-            raise ConfigError("tty", self.tty, "True, False or a WindowSize")
+        _check_kind("leftovers", self.leftovers, Leftovers, "Leftovers.KILL or Leftovers.KEEP")
+        _check_kind("tty", self.tty, (bool, WindowSize), "True, False or a WindowSize")
         watch = (self.watch,) if isinstance(self.watch, str | Path) else tuple(self.watch)
         for root in watch:
             _check_text("watch", root)
@@ -66,6 +67,11 @@ class Command:
         object.__setattr__(self, "env", MappingProxyType(dict(self.env)))
         object.__setattr__(self, "ok", tuple(self.ok))
         object.__setattr__(self, "watch", watch)
+
+
+def _check_kind(what: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    if not isinstance(value, kinds):
+        raise ConfigError(what, value, expected)
 
 
 def _check_argv(argv: object) -> None:

@@ -14,8 +14,10 @@ from pydantic import JsonValue
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolrunnerError
+from toolrunner.process import Job
 from toolrunner.results import ToolResult
 from toolrunner.tools.bodies import BodyKind
+from toolrunner.tools.command import Command
 
 Deps = TypeVar("Deps", covariant=True)  # noqa: PLC0105  # users read this name in the design and in their type checker
 
@@ -89,6 +91,34 @@ class ContextServices(Protocol):
         ...
 
 
+class NoJobs(ToolrunnerError):
+    """This body can have no jobs."""
+
+    def __init__(self) -> None:
+        super().__init__('ctx.jobs is not there in a worker of its own (isolation="process"); start jobs from a tool in the host')
+
+
+class Jobs(Protocol):
+    """The jobs of the runner, as one call may use them. A call that is stopped takes the jobs that it started with it."""
+
+    async def start(self, command: Command) -> Job:
+        """Start a job: listed until it is over, and ended when the runner closes. `Stdin.OPEN` lets it be written to.
+
+        Raises:
+            SpawnRefused: nothing was released, and why.
+            JobNotStarted: this call is being stopped, or over. Nothing was released.
+        """
+        ...
+
+    def list(self) -> tuple[Job, ...]:
+        """The living jobs of the runner, oldest first."""
+        ...
+
+    def get(self, job_id: str) -> Job:
+        """One of them, or one that has ended. Raises UnknownJob."""
+        ...
+
+
 # No slots: CPython's frozen slotted dataclasses cannot be built as `ToolContext[Deps](...)`, which tests of tools write
 # (their __setattr__ meets __orig_class__ on a class that is not theirs any more).
 @final
@@ -107,6 +137,8 @@ class ToolContext(Generic[Deps]):
     attempt: int = 1
     kind: BodyKind = BodyKind.ASYNC
     services: ContextServices = field(repr=False)
+    call_jobs: Jobs | None = field(default=None, repr=False)
+    """What `jobs` gives; None where no jobs can be had."""
 
     def effect(self, kind: str, target: str, *, shield: bool = False) -> EffectScope:
         """Record a change outside the call's own memory: `async with ctx.effect("http", url) as e: ...; e.receipt = id`.
@@ -131,6 +163,20 @@ class ToolContext(Generic[Deps]):
 
     async def _run(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         return await self.services.run(name, arguments)
+
+    @property
+    def jobs(self) -> Jobs:
+        """Processes that may outlive this call: `job = await ctx.jobs.start(Command(["npm", "run", "dev"]))`.
+
+        Raises:
+            AsyncOnly: in a sync body.
+            NoJobs: in a worker of its own (`isolation="process"`), which could not own one.
+        """
+        if self.kind is not BodyKind.ASYNC:
+            raise AsyncOnly("ctx.jobs")
+        if self.call_jobs is None:
+            raise NoJobs
+        return self.call_jobs
 
     def output(self, text: str) -> None:
         """Show a chunk of output while the body runs. It is not part of the result, and may be dropped for slow observers."""

@@ -16,13 +16,22 @@ class Call:
     """All times are CLOCK_MONOTONIC seconds, `inf` or None when not set; the host's clock is the same one."""
 
     def __init__(
-        self, kernel: Kernel, leader: int, timeout: float, grace: float, steps: tuple[tuple[float, str], ...] = STEPS
+        self,
+        kernel: Kernel,
+        leader: int,
+        timeout: float,
+        grace: float,
+        steps: tuple[tuple[float, str], ...] = STEPS,
+        *,
+        keep: bool = False,
     ) -> None:
         self.kernel = kernel
         self.leader = leader  # unreaped until the sweep, so its number and its group's stay ours
         self.timeout = timeout
         self.grace = grace
         self.steps = steps
+        self.keep = keep  # who outlives the leader is kept, unless the call is being stopped
+        self.kept = False
         self.pending: list[tuple[float, str]] = []  # steps of a ladder that runs: (when, which signal), not sent yet
         self.released = False
         self.exec_error: str | None = None
@@ -47,7 +56,7 @@ class Call:
         """Begin the ladder, or shorten one that runs. True when this was its beginning."""
         now = time.monotonic()
         self.look_at_leader()  # its death may have come just before
-        if not self.released or self.leader_at is not None:
+        if not self.released or (self.leader_at is not None and not self.kept):
             # Nothing ran yet, or the leader went before any signal of ours: no ladder, only the sweep.
             self.finish = True
             if not self.released and not self.cause:
@@ -84,16 +93,23 @@ class Call:
             self.finish = True
             return False
         self.reap_others()
-        if self.leader_at is None or self.cause or self.drain_until != math.inf:
+        if self.leader_at is None or self.cause or self.kept or self.drain_until != math.inf:
             return False
         self.drain_until = time.monotonic() + DRAIN_BOUND
-        self.finish = self.finish or self.host_saw_eof
+        if self.host_saw_eof:
+            self.drained()
         return True
+
+    def drained(self) -> None:
+        """The leader went by itself, and those it left had their time."""
+        self.drain_until = math.inf
+        self.kept = self.keep
+        self.finish = self.finish or not self.keep
 
     def settle_cause(self) -> None:
         """The last look before the sweep: a leader that went before any signal of ours was not stopped by us."""
         self.look_at_leader()
-        if self.leader_at is not None and self.released and self.delivered is not None and not self.signals:
+        if self.leader_at is not None and self.released and self.delivered is not None and not self.signals and not self.kept:
             self.cause, self.delivered = "", None
 
     def look_at_leader(self) -> None:
@@ -120,8 +136,8 @@ class Call:
         """The host read both streams to their end: nobody holds them, so there is nothing to drain."""
         self.host_saw_eof = True
         # A ladder goes on: who has no output any more may still be cleaning up in its grace.
-        if self.leader_at is not None and not self.cause:
-            self.finish = True
+        if self.leader_at is not None and not self.cause and not self.kept:
+            self.drained()
 
     def lost(self) -> None:
         """Host or warden is gone: nobody is left to be polite for."""
@@ -137,7 +153,8 @@ class Call:
         """Act on times that have come. True when the ladder began because of the deadline."""
         now = time.monotonic()
         if self.drain_until <= now:
-            self.drained_out = self.finish = True
+            self.drained_out = True
+            self.drained()
         if self.kill_at <= now:
             self.finish = True
         elif self.pending:

@@ -26,6 +26,7 @@ from toolrunner.process.keeping.system import (
     prctl,
     receive,
 )
+from toolrunner.process.keeping.waking import pause_on, wake_pipe
 
 LONGEST_POLL = 3600.0
 """Seconds. poll(2) counts milliseconds in an int, which overflows after 24.8 days; a longer wait is made of several."""
@@ -36,20 +37,6 @@ class Links:
 
     def __init__(self, requests: socket.socket, notes: int, life: int, host: int) -> None:
         self.requests, self.notes, self.life, self.host = requests, notes, life, host
-
-
-def wake_pipe() -> int:
-    """A descriptor that becomes readable at every SIGCHLD of this process."""
-    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    return read_end
-
-
-def pause_on(wake: int, seconds: float) -> None:
-    """Sleep, at most until a child dies."""
-    if select.select([wake], [], [], seconds)[0]:
-        os.read(wake, 4096)
 
 
 def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
@@ -120,7 +107,7 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
         return
     gate.sock.setblocking(False)
     steps = TERMINAL_STEPS if words["tty"] == "1" else STEPS
-    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps)
+    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps, keep=words["keep"] == "1")
     Keeper(call, links, wake, control, gate, cgroup).run()
 
 
@@ -130,6 +117,7 @@ class Keeper:
     def __init__(self, call: Call, links: Links, wake: int, control: socket.socket, gate: Gate, cgroup: Cgroup | None) -> None:
         self.call, self.links, self.wake, self.control, self.gate = call, links, wake, control, gate
         self.cgroup = cgroup
+        self.told_kept = False
         self.answered = False  # the gate's socket is at its end: the command runs, or its child died
         self.poll = select.poll()
         self.actions = {
@@ -152,6 +140,8 @@ class Keeper:
                 self.actions[fd]()
             if self.call.tick():
                 self.tell_stopping()
+            if self.call.kept and not self.told_kept:
+                self.hand_over()
         self.end()
 
     def tell(self, message: bytes) -> None:
@@ -160,6 +150,18 @@ class Keeper:
             self.control.send(message)
         except OSError:
             pass
+
+    def hand_over(self) -> None:
+        """The call is over; from now on this keeper holds what it left."""
+        self.told_kept = True
+        call = self.call
+        left = [describe(facts.pid) for facts in descendants(call.kernel) if facts.state != "Z"]
+        if left:  # else they went just now, which `observe_children` will see
+            status = "" if call.leader_status is None else call.leader_status
+            out = int(call.drained_out)
+            self.tell(
+                encode("kept", status=status, exit_at=call.leader_at, at=time.monotonic(), drained_out=out, left=listing(left))
+            )
 
     def tell_stopping(self) -> None:
         self.tell(encode("stopping", cause=self.call.cause, at=self.call.delivered))

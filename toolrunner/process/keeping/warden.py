@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 
-from toolrunner.process.keeping.keeper import Links, pause_on, refuse, wake_pipe
+from toolrunner.process.keeping.keeper import Links, refuse
 from toolrunner.process.keeping.messages import REAP_BOUND, encode, hexed, listing
 from toolrunner.process.keeping.pool import Pool
 from toolrunner.process.keeping.selftest import Findings, examine
@@ -28,6 +28,7 @@ from toolrunner.process.keeping.system import (
     prctl,
     receive,
 )
+from toolrunner.process.keeping.waking import pause_on, wake_pipe
 
 STOPS = 3
 """A keeper stopped this often is killed and its orphans adopted: a tool that goes on stopping it means it."""
