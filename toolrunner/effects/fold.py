@@ -58,6 +58,8 @@ def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = N
     records = tuple(records)
     if not body.started:
         return Effects(EffectState.NONE, Evidence.NOT_STARTED, records, None, complete=True)
+    if not records and scan is None:  # most calls, and this is asked twice of each
+        return Effects(*_unrecorded(body, None))
     own = [record for record in records if not record.is_around]
     proven = [change for change in scan.changes if change.attribution is Attribution.EXCLUSIVE] if scan is not None else []
     state: EffectState

@@ -45,10 +45,14 @@ class Environment:
         return None
 
 
+NOWHERE = Environment()
+"""Of every body in this process; nobody can change it, so all have the same one."""
+
+
 def environment_of(command: Command | None) -> Environment:
     """The surroundings of a command as they are now; nothing for a body in this process."""
     if command is None:
-        return Environment()
+        return NOWHERE
     cwd = _real(command.cwd if command.cwd is not None else os.curdir)
     path = command.env.get("PATH", os.environ.get("PATH"))
     program = command.argv[0]
