@@ -363,7 +363,7 @@ async def test_a_tool_nobody_registered_is_rejected_and_no_hook_is_asked() -> No
         result = await runner.run("wrte", {"path": "a"})
     check_never_started(result, not_started(Code.UNKNOWN_TOOL))
     assert result.error is not None
-    assert result.error.message == "there is no tool named 'wrte'; did you mean 'write'?"
+    assert result.error.message == "'wrte' is not registered; did you mean 'write'?"
     assert (result.name, result.arguments, asked, entered) == ("wrte", {"path": "a"}, [], [])
 
 

@@ -108,7 +108,8 @@ def look_up(state: ActiveCall, services: Services) -> None:
     state.registration = registration
     if registration is None:
         known = services.catalogue.nearest(state.name)
-        text = f"there is no tool named {shortened(state.name)}{f'; did you mean {known!r}?' if known else ''}"
+        # The row says that no tool has this name; here is which name, and the nearest one.
+        text = f"{shortened(state.name)} is not registered{f'; did you mean {known!r}?' if known else ''}"
         state.refuse(Outcome.REJECTED, Code.UNKNOWN_TOOL, Error(ErrorKind.UNKNOWN_TOOL, text))
         return
     if state.call.timeout is not None and not is_duration(state.call.timeout):
