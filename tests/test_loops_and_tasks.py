@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from toolrunner.errors import ConfigError
 from toolrunner.loops import call_later, current_native_task, native_loop, poster, spawn_detached
-from toolrunner.tasks import OwnedTask, TaskRoot, wait_through
+from toolrunner.tasks import Happening, OwnedTask, TaskRoot, wait_in_own_task, wait_through
 
 pytestmark = pytest.mark.anyio
 
@@ -492,12 +492,13 @@ async def test_a_wait_through_holds_against_a_scope_and_burns_no_time() -> None:
 
 
 @pytest.mark.case("E12")
+@pytest.mark.parametrize("wait", [wait_through, wait_in_own_task])
 @pytest.mark.parametrize("cancels", [1, 3])
-async def test_a_wait_through_holds_against_native_cancels_and_tells_once(cancels: int) -> None:
+async def test_a_wait_through_holds_against_native_cancels_and_tells_once(cancels: int, wait: Callable[..., Any]) -> None:
     if not on_asyncio():
         pytest.skip("native cancels are asyncio's")
     event, told = anyio.Event(), list[str]()
-    task = asyncio.create_task(wait_through(event, lambda: told.append("told")))
+    task = asyncio.create_task(wait(event, lambda: told.append("told")))
     await anyio.wait_all_tasks_blocked()
     for _ in range(cancels):
         task.cancel()
@@ -528,3 +529,59 @@ async def test_a_wait_through_holds_against_wait_for() -> None:
     with anyio.fail_after(5):
         await asyncio.gather(waiter, return_exceptions=True)
     assert over == ["waited"]
+
+
+async def test_a_wait_in_the_runners_own_task_outlasts_the_cancel_of_all_there_is() -> None:
+    """What a loop's tear-down does on trio: every wait of the task is cancelled, for good."""
+    event, order = Happening(), list[str]()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+
+            async def own_task() -> None:
+                await wait_in_own_task(event, lambda: order.append("told"))
+                order.append("waited")
+
+            group.start_soon(own_task)
+            await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.wait_all_tasks_blocked()
+                used = time.process_time()
+                await anyio.sleep(0.3)
+                assert time.process_time() - used < 0.15, "the cancel is delivered again and again"
+                assert order == ["told"]
+                event.set()
+    assert order == ["told", "waited"]
+
+
+async def test_a_happening_wakes_all_who_wait_and_lets_through_who_comes_later() -> None:
+    happening, woken = Happening(), list[int]()
+
+    async def wait(number: int) -> None:
+        await happening.wait()
+        woken.append(number)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for number in range(3):
+                group.start_soon(wait, number)
+            await anyio.wait_all_tasks_blocked()
+            assert not happening.is_set()
+            assert woken == []
+            happening.set()
+            happening.set()
+        assert sorted(woken) == [0, 1, 2]
+        await happening.wait()
+    assert happening.is_set()
+
+
+@pytest.mark.parametrize("happened", [True, False])
+async def test_waiting_for_a_happening_is_a_place_to_be_cancelled_at(happened: bool) -> None:
+    happening, passed = Happening(), list[str]()
+    if happened:
+        happening.set()
+    with anyio.move_on_after(5) as scope:
+        scope.cancel()
+        await happening.wait()
+        passed.append("not cancelled")
+    assert passed == []

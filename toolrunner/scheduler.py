@@ -24,7 +24,7 @@ from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import now
 from toolrunner.results import BatchResult, Code, Error, ErrorKind, Outcome, ToolResult
-from toolrunner.tasks import wait_through
+from toolrunner.tasks import wait_in_own_task
 from toolrunner.tools import InvalidArguments
 
 _logger = logging.getLogger("toolrunner")
@@ -147,7 +147,7 @@ class BatchRun:
             self._open[state] = self._queued[state] = None
             self._services.root.spawn(partial(self._live, index), f"call {state.name}", context=state.context.copy())
             # Hooks are observed in model order; a pending approval holds nobody up.
-            await wait_through(state.decided, self._torn_down)
+            await wait_in_own_task(state.decided, self._torn_down)
 
     async def _live(self, index: int) -> None:
         """One call's own task."""
@@ -171,7 +171,7 @@ class BatchRun:
         """Wait for what was started, and close what was not, in model order."""
         for state in self.states:
             if state.has_task:
-                await wait_through(state.settled, self._torn_down)
+                await wait_in_own_task(state.settled, self._torn_down)
                 continue
             try:
                 await prepare(state, self._services)

@@ -211,3 +211,18 @@ async def wait_through(event: Waitable, on_cancelled: Callable[[], object] | Non
                 if not told and on_cancelled is not None:
                     told = True
                     on_cancelled()
+
+
+async def wait_in_own_task(event: Waitable, on_cancelled: Callable[[], object] | None = None) -> None:
+    """As `wait_through`, in a task of the runner's own in which no code of others is around the wait, and so no scope of theirs.
+
+    Only the loop's own tear-down can cancel it there, so the shield, which costs as much as several events, is put up after that.
+    """
+    if event.is_set():
+        return
+    try:
+        await event.wait()
+    except anyio.get_cancelled_exc_class():
+        if on_cancelled is not None:
+            on_cancelled()
+        await wait_through(event)

@@ -29,6 +29,7 @@ from toolrunner.pipeline.wrap import run_wrapped
 from toolrunner.process import SpawnRefused
 from toolrunner.records import CallDispatched
 from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.tasks import wait_in_own_task, wait_through
 from toolrunner.tools import BodyKind
 
 
@@ -60,6 +61,8 @@ async def act(state: ActiveCall, services: Services, permit: Permit) -> None:
     action = _Action(state, services, permit)
     try:
         if await take_key(state, services) and await action.acquire():
+            # Read in the same stretch as in `run_wrapped`: wrappers may come and go.
+            action.is_wrapped = bool(services.hooks.wrappers)
             await run_wrapped(state, services, action.dispatch, lambda: provisional(state))
             if not state.started:
                 state.refuse_if_aborted()
@@ -81,6 +84,8 @@ class _Action:
         self._state = state
         self._services = services
         self._permit = permit
+        self.is_wrapped = False
+        """Its body is waited for in a wrapper's task, which may have scopes around that wait, and not in the call's own."""
 
     async def acquire(self) -> bool:
         """Row 6: wait for slot and locks, then check again *after the wait*. False = the call will not go on."""
@@ -136,7 +141,9 @@ class _Action:
                     await body.discard()
         if not committed:
             return
-        await LiveBody(state, services, body, signal, self._still_allowed, self.give_back).run()
+        await LiveBody(state, services, body, signal, self._still_allowed, self.give_back).run(
+            wait_through if self.is_wrapped else wait_in_own_task
+        )
         if state.started or not state.grant_is_stale:
             return
         await self._approve_again(signal)

@@ -6,7 +6,7 @@ clock stops, its children end, the scan is made, `call/ended` is durable, and on
 
 import contextlib
 import contextvars
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import final
 
@@ -84,8 +84,8 @@ class LiveBody:
         self._broken: Exception | None = None
         """A bug of ours around the body; its call waits in another task, which raises it."""
 
-    async def run(self) -> None:
-        """Start the body's task and wait: for its end, or until the call is published early."""
+    async def run(self, wait: Callable[[Happening], Awaitable[None]]) -> None:
+        """Start the body's task and wait, with `wait`: for its end, or until the call is published early."""
         state = self._state
         if state.published_early.is_set():  # by an earlier attempt's end
             state.published_early = Happening()
@@ -93,7 +93,7 @@ class LiveBody:
         self._task = self._services.root.spawn(self._live, f"body {state.name}", context=body_context(state, self._services))
         # Cancelled natively while it waits: by a wrapper that has a clock of its own, which only listens. (The loop's own
         # tear-down reaches the body's task as well, and is told from there.)
-        await wait_through(state.published_early)
+        await wait(state.published_early)
         if self._broken is not None:
             raise self._broken
 
