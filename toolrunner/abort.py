@@ -161,10 +161,10 @@ class AbortSignal:
     @property
     def reason(self) -> AbortReason | None:
         """The first cause, or None. Once seen it never changes, whatever is aborted later."""
+        if not self._requested():
+            return None
         seen = self._seen.get("reason")
         if seen is None:
-            if not self._requested():
-                return None
             causes = [cause for part in self._parts if (cause := part.cause()) is not None]
             if not causes:
                 return None

@@ -63,7 +63,7 @@ def _callback_context() -> contextvars.Context:
     """
     context = contextvars.copy_context()
     sniffio = sys.modules.get("sniffio")
-    if sniffio is not None:
+    if sniffio is not None and sniffio.current_async_library_cvar.get() != "asyncio":  # `anyio.run` has named it mostly
         context.run(sniffio.current_async_library_cvar.set, "asyncio")
     return context
 
