@@ -102,7 +102,9 @@ async def test_the_end_is_proved_although_the_tool_killed_its_keeper(contained: 
 
 async def test_the_end_is_proved_although_keeper_and_warden_were_killed(contained: Supervisor, folder: Path) -> None:
     duration = unique_duration()
-    script = f"env -i setsid sleep {duration} >/dev/null 2>&1 & kill -9 $(cut -d' ' -f4 /proc/$PPID/stat) $PPID; sleep {duration}"
+    # Without parent, session, group and mark: only the cgroup still knows whose it is.
+    stray = f"(env -i setsid sleep {duration} >/dev/null 2>&1 &); sleep .2"
+    script = f"{stray}; kill -9 $(cut -d' ' -f4 /proc/$PPID/stat) $PPID; sleep {duration}"
     outcome = await run(contained, script)
     assert outcome.end.cause is EndCause.KEEPER_LOST
     assert outcome.end.still_running == ()

@@ -221,7 +221,7 @@ async def test_a_body_that_is_stopped_takes_its_jobs_with_it_and_starts_no_more(
             tasks.start_soon(call)
             await started.wait()
             stop.abort("stop")
-        await until(lambda: bool(refused))
+            await until(lambda: bool(refused))
     assert refused == ["the job was not started: its call is being stopped (stop)"]
     assert await survivors(duration) == []
 
