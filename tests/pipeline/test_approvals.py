@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,7 +21,20 @@ from pipeline.bench import (
     types_of,
 )
 
-from toolrunner import AbortController, AbortSignal, Decision, MemoryJournal, Policy, Runner, ToolCall, ToolResult, ask, tool
+from toolrunner import (
+    AbortController,
+    AbortSignal,
+    Command,
+    Decision,
+    MemoryJournal,
+    Policy,
+    Runner,
+    ToolCall,
+    ToolResult,
+    ask,
+    command_tool,
+    tool,
+)
 from toolrunner.facts import Annotations, StopPhase
 from toolrunner.policy import ApprovalRequest
 from toolrunner.results import Code, ErrorKind, Outcome
@@ -541,6 +555,40 @@ async def test_an_abort_while_the_expired_grant_is_asked_for_again_starts_nothin
         assert facts(only(await batch.results())) == SUCCEEDED
         assert facts(await runner.run("locked", {"path": "3"})) == SUCCEEDED
     assert entered == [{"path": "1"}, {"path": "3"}]
+
+
+@pytest.mark.processes
+async def test_a_program_put_before_the_approved_one_is_not_what_was_approved(tmp_path: Path) -> None:
+    """The search path is read again at the moment of action: the grant covers the program that it found, not its name."""
+    early, late = tmp_path / "early", tmp_path / "late"
+    for folder in (early, late):
+        folder.mkdir()
+    put_program(late / "prog", "echo approved")
+
+    @command_tool(parallel_safe=True, resources=lambda arguments: ["the file"])
+    def prog() -> Command:
+        """Run prog."""
+        return Command(["prog"], env={"PATH": f"{early}:{late}:/usr/bin:/bin"})
+
+    gate = Gate()
+    approver = Approver(Decision.allow(), Decision.allow(), Decision.deny("not that one"))
+    async with open_runner([locked_tool(gate), prog], policy=Policy.of(ask=["*"]), approver=approver) as runner:
+        batch = runner.start_batch([ToolCall("locked", {"path": "1"}), ToolCall("prog")])
+        await gate.reached()
+        await anyio.wait_all_tasks_blocked()
+        assert len(approver.asked) == 2
+        put_program(early / "prog", f"touch {tmp_path}/swapped")
+        gate.open()
+        _, swapped = await batch.results()
+    check_never_started(swapped, DENIED)
+    assert [request.tool for request in approver.asked] == ["locked", "prog", "prog"]
+    assert approver.asked[1].digest != approver.asked[2].digest
+    assert not (tmp_path / "swapped").exists()
+
+
+def put_program(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
 
 
 async def test_an_expired_session_grant_is_none() -> None:

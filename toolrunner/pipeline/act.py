@@ -14,7 +14,7 @@ from toolrunner.pipeline.bodies import AsyncBody, Body, ThreadBody
 from toolrunner.pipeline.command_body import command_body, refused
 from toolrunner.pipeline.context import BodyServices, body_arguments
 from toolrunner.pipeline.durable import journal_problem
-from toolrunner.pipeline.environment import grant_key
+from toolrunner.pipeline.environment import environment_of, grant_key
 from toolrunner.pipeline.finish import provisional
 from toolrunner.pipeline.isolation.body import isolated_body
 from toolrunner.pipeline.keys import take_key
@@ -215,6 +215,8 @@ class _Action:
             return False
         if state.grant is not None:
             assert state.registration is not None
+            # Looked up anew: a program put earlier into PATH after the approval is not the one that was approved.
+            state.environment = environment_of(state.command)
             if not services.grants.holds(state.grant, grant_key(state.registration, state.arguments, state.environment)):
                 state.grant_is_stale = True
                 return False
