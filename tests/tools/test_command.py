@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolrunner.errors import ConfigError, ToolError
-from toolrunner.process import LaunchPlan
+from toolrunner.process import LaunchPlan, Leftovers
 from toolrunner.tools import Command, InvalidArguments, command_tool, shell
 
 
@@ -155,3 +155,9 @@ def test_the_shell_declares_the_worst_and_runs_alone() -> None:
     assert (shell.annotations.destructive, shell.annotations.open_world, shell.annotations.read_only) == (True, True, False)
     assert shell.is_parallel(shell.parse({"command": "true"})) is False
     assert shell.parameters["required"] == ["command"]
+
+
+def test_what_becomes_of_leftovers_can_be_said_with_the_word() -> None:
+    assert Command(("x",), leftovers="keep").leftovers is Leftovers.KEEP
+    with pytest.raises(ConfigError, match="'kill' or 'keep'"):
+        Command(("x",), leftovers="maybe")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from toolrunner.pipeline.services import Limits
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.process import LaunchPlan, Stdin, WindowSize
+from toolrunner.process import LaunchPlan, Leftovers, Stdin, WindowSize
 from toolrunner.tools import Command
 
 
@@ -36,7 +36,7 @@ def _plan(command: Command, limits: Limits, cwd: str | None, grace: float, timeo
         kill_after=grace,
         timeout=timeout,
         tty=command.tty if isinstance(command.tty, WindowSize) else WindowSize() if command.tty else None,
-        leftovers=command.leftovers,
+        leftovers=Leftovers(command.leftovers),
     )
 
 

@@ -41,7 +41,7 @@ class Command:
     watch: Sequence[str | Path] = ()
     sink: Sink | None = field(default=None, compare=False)
     tty: bool | WindowSize = False
-    leftovers: Leftovers = Leftovers.KILL
+    leftovers: Leftovers | str = Leftovers.KILL
 
     def __post_init__(self) -> None:
         _check_argv(self.argv)
@@ -57,7 +57,9 @@ class Command:
             raise ConfigError("output_limit", self.output_limit, "0 or more bytes")
         if not all(_is_int(status) and 0 <= status <= 255 for status in self.ok):  # noqa: PLR2004  # wait(2): WEXITSTATUS is 8 bits
             raise ConfigError("ok", self.ok, "exit statuses from 0 to 255")
-        _check_kind("leftovers", self.leftovers, Leftovers, "Leftovers.KILL or Leftovers.KEEP")
+        words = [str(word) for word in Leftovers]
+        if self.leftovers not in words:
+            raise ConfigError("leftovers", self.leftovers, " or ".join(map(repr, words)))
         _check_kind("tty", self.tty, (bool, WindowSize), "True, False or a WindowSize")
         watch = (self.watch,) if isinstance(self.watch, str | Path) else tuple(self.watch)
         for root in watch:
@@ -67,6 +69,7 @@ class Command:
         object.__setattr__(self, "env", MappingProxyType(dict(self.env)))
         object.__setattr__(self, "ok", tuple(self.ok))
         object.__setattr__(self, "watch", watch)
+        object.__setattr__(self, "leftovers", Leftovers(self.leftovers))
 
 
 def _check_kind(what: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
