@@ -233,6 +233,7 @@ async def test_fifty_threads_that_abort_at_once_find_one_first_cause() -> None:
     @tool
     async def waits() -> None:
         """Wait for the abort."""
+
         def abort(number: int) -> None:
             if caller.abort(f"{number}"):
                 first.append(number)

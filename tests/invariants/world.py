@@ -80,9 +80,7 @@ class World:
         await self.runner.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with anyio.fail_after(BOUND, shield=True):
             await self.runner.aclose()
 

@@ -16,6 +16,7 @@ from toolrunner.runner.waiting import OnHostCancel
 DEFAULT_PARALLEL = 10
 """Parallel-safe calls of one batch at once, if nobody says otherwise."""
 
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

@@ -189,4 +189,3 @@ class ScriptedTool:
             entry.told = True
             return True
         return False
-
