@@ -132,7 +132,7 @@ async def test_a_call_that_is_stopped_after_its_approval_publishes_no_job(when: 
             stop.abort("too late for the body, in time for what it left")
 
         if when == "after the hand-over":
-            runner.post_execute(late)  # type: ignore[arg-type]
+            runner.post_execute(late)
             script = f"sleep {duration} >/dev/null 2>&1 & echo part"
         else:
             runner.on_record(lambda record: record.type == "output" and stop.abort("now"))

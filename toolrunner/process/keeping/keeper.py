@@ -26,7 +26,7 @@ from toolrunner.process.keeping.system import (
     prctl,
     receive,
 )
-from toolrunner.process.keeping.waking import pause_on, wake_pipe
+from toolrunner.process.keeping.waking import is_served, pause_on, see_off, wake_pipe
 
 LONGEST_POLL = 3600.0
 """Seconds. poll(2) counts milliseconds in an int, which overflows after 24.8 days; a longer wait is made of several."""
@@ -55,9 +55,12 @@ def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
         os.write(links.notes, b"%d\n" % os.getpid())
         links.requests.close()  # the last receiver's end must close when warden and idle keepers are gone
         serve(kernel, links, wake, gate, request, fds)
-    elif isinstance(gate, Gate):
+        return
+    if isinstance(gate, Gate):
         gate.sock.close()
         os.waitpid(gate.pid, 0)
+    if not is_served(links.requests):
+        see_off(warden)
 
 
 def try_fork_gate() -> Gate | OSError:

@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 from toolrunner.process.keeping.keeper import Links, refuse
 from toolrunner.process.keeping.messages import REAP_BOUND, encode, hexed, listing
@@ -188,19 +189,27 @@ class Warden:
         asker.close()
 
     def close(self) -> None:
-        """Idle keepers leave, busy ones sweep (they read EOF from `life`), then what is left is swept here."""
+        """Busy keepers sweep (they read EOF from `life`), idle ones are ended, then what is left is swept here.
+
+        Idle ones last: until then they wake us, should a tool stop us even now.
+        """
         os.close(self.life)
         self.requests.close()
-        for pid in self.pool.idle:
-            os.kill(pid, signal.SIGKILL)
         until = time.monotonic() + REAP_BOUND + 0.5  # a keeper's own bound, and a moment for its report
         for pid in self.pool.busy:
             os.kill(pid, signal.SIGCONT)
-        while (self.pool.idle or self.pool.busy) and time.monotonic() < until:
-            self.on_deaths()
-            if self.pool.idle or self.pool.busy:
-                pause_on(self.wake, 0.05)
+        self.wait_while(lambda: bool(self.pool.busy), until)
+        for pid in self.pool.idle:
+            os.kill(pid, signal.SIGKILL)
+        self.wait_while(lambda: bool(self.pool.idle), until)
         sweep(self.kernel, time.monotonic() + REAP_BOUND, lambda seconds: pause_on(self.wake, seconds), lambda *_: None)
+
+    def wait_while(self, condition: Callable[[], bool], until: float) -> None:
+        """See to deaths and stops while `condition` holds, at most `until`."""
+        while condition() and time.monotonic() < until:
+            self.on_deaths()
+            if condition():
+                pause_on(self.wake, 0.05)
 
 
 def main(control_fd: int, request_fd: int, host_pid: int) -> None:
