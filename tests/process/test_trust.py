@@ -113,8 +113,8 @@ async def test_a_tool_that_kills_keeper_and_warden_is_swept_or_listed(keeper: Su
     script = f'echo part; victims="{order}"; setsid sleep {duration} & kill -STOP $victims; kill -9 $victims; sleep {duration}'
     outcome = await run(keeper, script)
     assert outcome.end.cause is EndCause.KEEPER_LOST
-    # Whichever dies first wakes the other (the host the warden, the kernel the keeper), and that one may be faster than the second
-    # kill: then its word is the kernel's. Which of the two it was does not matter; that nothing is left does.
+    # Whichever dies first wakes the other (the host the warden, the kernel the keeper), and that one may be faster than the
+    # second kill: then its word is the kernel's. Which of the two it was does not matter; that nothing is left does.
     if outcome.end.still_running == ():
         assert outcome.end.facts.containment is Containment.KEEPER
     else:
