@@ -4,7 +4,7 @@
 process tests that way. `PlainUser` gives one test the same: an argument list and keyword arguments for `subprocess`.
 When we are not root, we are the plain user already, and both change nothing but the environment.
 
-Root's interpreter may lie where nobody else can look (a folder of root's own). Then the command gets a mount namespace of its own, in which
+Root's interpreter may lie in a folder of root's own. Then the command gets a mount namespace of its own, in which
 the closed folder holds the way to the interpreter and nothing else: the same interpreter, and no more rights than before.
 """
 
