@@ -23,7 +23,7 @@ from toolrunner.pipeline.prepare import prepare
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import now
-from toolrunner.results import BatchResult, Code, Error, ErrorKind, Outcome, ToolResult
+from toolrunner.results import BatchResult, Code, Error, ErrorKind, Outcome
 from toolrunner.tasks import wait_in_own_task
 from toolrunner.tools import InvalidArguments
 
@@ -268,16 +268,6 @@ class BatchRun:
                 await change.wait()
             finally:
                 self._changes.discard(change)
-
-    @property
-    def settled_in_order(self) -> "list[ToolResult]":
-        """The results committed so far."""
-        results: list[ToolResult] = []
-        for state in self.states:
-            if state.result is None:
-                break
-            results.append(state.result)
-        return results
 
 
 @final

@@ -7,7 +7,7 @@ A hook never ends a started body and never erases what is known of one.
 import contextvars
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, Protocol, final
 
 import anyio
 from pydantic import JsonValue
@@ -24,8 +24,6 @@ from toolrunner.tasks import TaskRoot, wait_through
 
 HOOK_STOP_BOUND = 1.0
 """Seconds a hook that ran over its time-out gets to end after it was cancelled; then the call goes on without it."""
-
-F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
