@@ -256,7 +256,13 @@ async def test_an_abort_ends_the_shell_with_all_it_started(tmp_path: Path) -> No
     with Lifeline(tmp_path) as line:
         async with opened() as shell:
             await shell("kept=1")
-            command = f"{line.sh}; (setsid sleep {hidden} &); echo ready; sleep 613"
+            # A bash that has forked and not yet executed loses a SIGTERM (its handler only leaves a mark, which exec wipes out);
+            # so both programs say that they are there before the abort.
+            there = tmp_path / "there"
+            os.mkfifo(there)
+            command = (
+                f"{line.sh}; (setsid sh -c 'echo >{there}; exec sleep {hidden}' &); read <{there}; sh -c 'echo ready; exec sleep 613'"
+            )
             result = await stopped(shell, command, ready="ready", controller=AbortController())
             assert (result.outcome, result.code, result.ended) == (Outcome.ABORTED, Code.ABORTED, Ended.STOPPED)
             assert result.stop is not None
