@@ -260,9 +260,8 @@ async def test_an_abort_ends_the_shell_with_all_it_started(tmp_path: Path) -> No
             # so both programs say that they are there before the abort.
             there = tmp_path / "there"
             os.mkfifo(there)
-            command = (
-                f"{line.sh}; (setsid sh -c 'echo >{there}; exec sleep {hidden}' &); read <{there}; sh -c 'echo ready; exec sleep 613'"
-            )
+            escaped = f"(setsid sh -c 'echo >{there}; exec sleep {hidden}' &); read <{there}"
+            command = f"{line.sh}; {escaped}; sh -c 'echo ready; exec sleep 613'"
             result = await stopped(shell, command, ready="ready", controller=AbortController())
             assert (result.outcome, result.code, result.ended) == (Outcome.ABORTED, Code.ABORTED, Ended.STOPPED)
             assert result.stop is not None
