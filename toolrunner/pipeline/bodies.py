@@ -14,8 +14,9 @@ import anyio
 from toolrunner.abort import AbortError
 from toolrunner.facts import AbortReason, ProcessIdentity, Source
 from toolrunner.loops import poster
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.foreign import error_fact, interrupt_in, is_a, members, text_of, type_name
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask, wait_through

@@ -5,12 +5,13 @@ from typing import final
 from toolrunner.facts import ProcessIdentity
 from toolrunner.pipeline.bodies import Body, Gate
 from toolrunner.pipeline.context import BodyServices
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
 from toolrunner.pipeline.jobs import keep_or_end
 from toolrunner.pipeline.plans import launch_plan
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.process import EndCause, Job, JobOrigin, Leftovers, Observer, Prepared, ProcessEnd, SpawnError
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
 from toolrunner.tasks import OwnedTask

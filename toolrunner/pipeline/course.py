@@ -16,11 +16,12 @@ from toolrunner.effects import EffectLedger
 from toolrunner.facts import AbortReason, Source, StillRunning, StillRunningKind
 from toolrunner.pipeline.act import Permit, act
 from toolrunner.pipeline.bodies import TORN_DOWN
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.finish import finish, publish
 from toolrunner.pipeline.foreign import interrupt_in, type_name
 from toolrunner.pipeline.prepare import prepare, record
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, ToolResult
 
 

@@ -7,11 +7,12 @@ facts, effects above all, are put in after them.
 from dataclasses import replace
 
 from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
 from toolrunner.pipeline.jobs import end_jobs, living
 from toolrunner.pipeline.outcome import effects_of, verdict_of
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallSettled
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Retry, ToolResult, retry_answer
 from toolrunner.tasks import wait_through

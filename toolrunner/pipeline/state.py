@@ -7,7 +7,6 @@ Changes are synchronous: whoever checks a field and acts on it does both without
 import contextvars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any, final
 
 from pydantic import JsonValue
@@ -15,94 +14,16 @@ from pydantic import JsonValue
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger, Scan
-from toolrunner.facts import AbortReason, GrantKey, Isolation, Note, Process, Source, StillRunning, Stop, StopPhase
-from toolrunner.facts.texts import well_formed
-from toolrunner.observe import Snapshot, Watch, Writer
+from toolrunner.facts import AbortReason, GrantKey, Isolation, Note, Source, StillRunning, StopPhase
+from toolrunner.pipeline.ends import BodyEnd, CallWatch, Refusal
 from toolrunner.pipeline.environment import NOWHERE, Environment
 from toolrunner.pipeline.leases import Lease
+from toolrunner.pipeline.stop_trace import StopTrace
 from toolrunner.policy import Grant
 from toolrunner.process import Job
-from toolrunner.records import now
-from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
+from toolrunner.results import Code, Error, Outcome, ToolResult
 from toolrunner.tasks import Happening
 from toolrunner.tools import Command, Registration, Reply, Resource, ShellLine
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a call was never started."""
-
-    outcome: Outcome
-    code: Code
-    error: Error | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BodyEnd:
-    """How one started body is over. `code` is the case if nothing of ours stopped it; `timed_out` is the keeper's own clock.
-
-    `saw_abort` says that the body had noticed the stop before it ended; `exit_ok` is None for in-process bodies. `fatal` is a
-    KeyboardInterrupt or SystemExit, which the batch raises again once everything is drained.
-    """
-
-    ended: Ended
-    reply: Reply = field(default_factory=Reply)
-    error: Error | None = None
-    code: Code | None = None
-    timed_out: bool = False
-    saw_abort: bool = False
-    process: Process | None = None
-    still_running: tuple[StillRunning, ...] | None = ()
-    enforced: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    fatal: BaseException | None = None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class CallWatch:
-    """What one call watches: who it is among the writers, and the look before it (None: it only writes)."""
-
-    watch: Watch | Writer
-    before: Snapshot | None
-
-
-@final
-class StopTrace:
-    """The steps of a stop as they happen. The first request is kept; written by whoever sees the step first."""
-
-    __slots__ = ("delivered_at", "ended_at", "escalated", "phase", "reason", "requested_at", "signals")
-
-    def __init__(self) -> None:
-        self.reason: AbortReason | None = None
-        self.phase = StopPhase.BEFORE_DISPATCH
-        self.requested_at: datetime | None = None
-        self.delivered_at: datetime | None = None
-        self.ended_at: datetime | None = None
-        self.signals: tuple[str, ...] = ()
-        self.escalated = False
-
-    def request(self, reason: AbortReason, phase: StopPhase, at: datetime | None = None) -> bool:
-        """Note the first request; True if this was it."""
-        if self.reason is not None:
-            return False
-        self.reason, self.phase, self.requested_at = reason, phase, at or now()
-        return True
-
-    def facts(self) -> Stop | None:
-        """The stop as a result tells it, or None if nobody asked."""
-        if self.reason is None or self.requested_at is None:
-            return None
-        return Stop(
-            source=self.reason.source,
-            reason=well_formed(self.reason.text),
-            phase=self.phase,
-            requested_at=self.requested_at,
-            delivered_at=self.delivered_at,
-            ended_at=self.ended_at,
-            signals=self.signals,
-            escalated=self.escalated,
-        )
 
 
 @final

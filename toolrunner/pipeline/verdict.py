@@ -7,7 +7,7 @@ ended makes the stop the cause; only a success is turned into an abort.
 from dataclasses import dataclass
 
 from toolrunner.facts import AbortReason, Source
-from toolrunner.pipeline.state import BodyEnd
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.results import Code, Ended, Outcome
 
 

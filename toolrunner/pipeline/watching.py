@@ -15,8 +15,9 @@ from toolrunner.errors import ConfigError
 from toolrunner.facts import Attribution
 from toolrunner.loops import poster
 from toolrunner.observe import Writer, diff, rescan, snapshot
+from toolrunner.pipeline.ends import CallWatch
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall, CallWatch
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.results import Code, Error, ErrorKind, Outcome
 from toolrunner.tasks import wait_through
 from toolrunner.tools import BodyKind

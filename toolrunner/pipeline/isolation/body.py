@@ -14,12 +14,13 @@ from toolrunner.facts.texts import well_formed
 from toolrunner.loops import call_later, native_loop
 from toolrunner.pipeline.bodies import Body, Gate, torn_down
 from toolrunner.pipeline.context import BodyServices
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.isolation.conversation import Conversation
 from toolrunner.pipeline.isolation.messages import Abort, BadFrame, Start, frame
 from toolrunner.pipeline.isolation.verdict import timed_out, worker_end
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
 from toolrunner.pipeline.services import Services
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.process import LaunchPlan, Prepared, SpawnErrorKind, SpawnRefused
 from toolrunner.tasks import OwnedTask, wait_through
 

@@ -6,9 +6,9 @@ of the process. In both cases a stop of ours that came first is the cause, as it
 
 from dataclasses import replace
 
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.exits import output_content
 from toolrunner.pipeline.isolation.messages import Answer
-from toolrunner.pipeline.state import BodyEnd
 from toolrunner.process import EndCause, ProcessEnd
 from toolrunner.results import Code, Ended, Error, ErrorKind
 from toolrunner.tools import AnyTool, InvalidOutput, Reply

@@ -18,12 +18,13 @@ from toolrunner.facts.texts import well_formed
 from toolrunner.loops import loop_caller, poster
 from toolrunner.pipeline.bodies import AsyncBody, Body, ThreadBody
 from toolrunner.pipeline.context import body_arguments
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.foreign import error_fact
 from toolrunner.pipeline.isolation.channel import Channel, ChannelLost
 from toolrunner.pipeline.isolation.inside import Hosted, NoDeps
 from toolrunner.pipeline.isolation.messages import FROM_HOST, Answer, BadFrame, ChildResult, Planned, Start
 from toolrunner.pipeline.isolation.orders import Orders
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.threads import WorkerThreads
 from toolrunner.results import Code, Ended, Error, ErrorKind
 from toolrunner.tasks import OwnedTask, TaskRoot

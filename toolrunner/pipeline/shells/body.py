@@ -6,12 +6,13 @@ from typing import final
 from toolrunner.facts import Containment, Drained, Note, NoteKind, Process, ProcessIdentity
 from toolrunner.pipeline.bodies import Body, Gate, torn_down
 from toolrunner.pipeline.context import BodyServices
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
 from toolrunner.pipeline.released import never_ran, note_stop
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.shells.line import Line
 from toolrunner.pipeline.shells.shell import Shell
-from toolrunner.pipeline.state import ActiveCall, BodyEnd
+from toolrunner.pipeline.state import ActiveCall
 from toolrunner.process import EndCause, ProcessEnd
 from toolrunner.process.report import still_running
 from toolrunner.results import Code, Ended, Error, ErrorKind
