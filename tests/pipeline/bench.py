@@ -1,16 +1,15 @@
 """What the tests of one call's life share: gates instead of sleeps, and what must be true of every result of a kind."""
 
-import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, final
+from typing import Any
 
 import anyio
 
 from toolrunner import AbortController, BatchResult, MemoryJournal, Runner, ToolCall, ToolResult
 from toolrunner.facts import EffectState, Evidence, StopPhase
-from toolrunner.loops import poster
 from toolrunner.results import Code, Ended, Outcome, plain_text, result_from_json, result_to_json
+from toolrunner.testing import Gate
 
 BOUND = 5.0  # for what takes milliseconds; generous because every core may be busy
 
@@ -26,36 +25,6 @@ DENIED: Facts = (Outcome.DENIED, Code.DENIED, False, None)
 PRE_HOOK_FAILED: Facts = (Outcome.REJECTED, Code.HOOK_ERROR, False, None)
 HOOK_FAILED_AFTER: Facts = (Outcome.FAILED, Code.HOOK_ERROR, True, Ended.RETURNED)
 WRAPPER_FAILED_BEFORE: Facts = (Outcome.FAILED, Code.HOOK_ERROR, False, None)
-
-
-@final
-class Gate:
-    """A place where code under test stops: `await gate()` in a task, `gate.block()` in a thread. Made on the loop."""
-
-    def __init__(self) -> None:
-        self._post = poster()
-        self._reached = anyio.Event()
-        self._open = anyio.Event()
-        self._open_for_threads = threading.Event()
-
-    async def __call__(self) -> None:
-        self._reached.set()
-        await self._open.wait()
-
-    def block(self) -> None:
-        self._post(self._reached.set)
-        assert self._open_for_threads.wait(BOUND)
-
-    async def reached(self) -> None:
-        await self._reached.wait()
-
-    @property
-    def was_reached(self) -> bool:
-        return self._reached.is_set()
-
-    def open(self) -> None:
-        self._open.set()
-        self._open_for_threads.set()
 
 
 @asynccontextmanager

@@ -11,7 +11,6 @@ from pipeline.bench import (
     STOPPED,
     SUCCEEDED,
     WRAPPER_FAILED_BEFORE,
-    Gate,
     check_never_started,
     check_stopped_early,
     effects,
@@ -39,6 +38,7 @@ from toolrunner import (
 from toolrunner.errors import NotSettled
 from toolrunner.facts import EffectStage, EffectState, Evidence, StopPhase, Text
 from toolrunner.results import ErrorKind, Outcome
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -83,7 +83,7 @@ async def test_an_abort_while_a_wrapper_still_waits_keeps_everything_of_the_body
 
         async def wrap(call: ToolCall, go_on: Any) -> Reply:
             result = await go_on(call)
-            await gate()
+            await gate.wait()
             return Reply(result.value, result.content, (*result.follow_up, {"from": "wrapper"}))
 
         runner.use(wrap)
@@ -100,7 +100,7 @@ async def test_an_abort_while_a_post_hook_waits_keeps_follow_ups_of_call_and_hoo
 
         async def post(call: ToolCall, result: ToolResult, signal: Any) -> Any:
             assert facts(result) == SUCCEEDED
-            await gate()
+            await gate.wait()
             assert signal.aborted
             return replace(result.content, follow_up=[{"from": "post"}])
 
@@ -125,7 +125,7 @@ async def test_a_coded_error_of_a_wrapper_outranks_the_abort(went_on: bool) -> N
         async def wrap(call: ToolCall, go_on: Any) -> None:
             if went_on:
                 await go_on(call)
-            await gate()
+            await gate.wait()
             raise Coded("no credit left")
 
         runner.use(wrap)
@@ -146,7 +146,7 @@ async def test_a_coded_error_after_a_refused_dispatch_outranks_the_abort_too() -
         gate = Gate()
 
         async def wrap(call: ToolCall, go_on: Any) -> None:
-            await gate()
+            await gate.wait()
             check_stopped_early(await go_on(call))
             raise Coded("no credit left")
 
@@ -166,7 +166,7 @@ async def test_a_wrapper_that_only_hands_the_abort_on_has_not_failed() -> None:
 
         async def wrap(call: ToolCall, go_on: Any) -> None:
             await go_on(call)
-            await gate()
+            await gate.wait()
             stop.signal.raise_if_aborted()
 
         runner.use(wrap)
@@ -183,7 +183,7 @@ async def test_a_body_that_sees_the_abort_and_fails_in_its_own_words_keeps_its_c
     async def refuse(ctx: ToolContext[Any]) -> None:
         """Fail when told to stop."""
         try:
-            await gate()
+            await gate.wait()
         except anyio.get_cancelled_exc_class():
             assert ctx.signal.aborted
             raise ToolError("half the pages were sent", kind="half_sent") from None
@@ -209,7 +209,7 @@ async def test_a_coded_error_of_a_post_hook_outranks_the_abort() -> None:
         gate = Gate()
 
         async def post(call: ToolCall, result: ToolResult, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             raise Coded("cannot redact")
 
         runner.post_execute(post)
@@ -226,7 +226,7 @@ async def test_a_post_hook_that_only_hands_the_abort_on_has_not_failed() -> None
         gate = Gate()
 
         async def post(call: ToolCall, result: ToolResult, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             signal.raise_if_aborted()
 
         runner.post_execute(post)
@@ -243,7 +243,7 @@ async def test_a_body_that_ignores_the_abort_keeps_its_result_open_until_it_is_o
             pass
         ctx.follow_up("kept")
         with ctx.cleanup():
-            await gate()
+            await gate.wait()
         return {"lines": 3}
 
     @tool(name="stubborn")
@@ -252,7 +252,7 @@ async def test_a_body_that_ignores_the_abort_keeps_its_result_open_until_it_is_o
         with ctx.effect("file", "first"):
             pass
         ctx.follow_up("kept")
-        gate.block()
+        gate.wait_blocking()
         return {"lines": 3}
 
     journal = MemoryJournal()
@@ -289,7 +289,7 @@ async def test_a_body_that_gives_way_is_stopped_and_its_announced_write_stays_op
         async with ctx.effect("file", "done"):
             pass
         async with ctx.effect("file", "open"):
-            await gate()
+            await gate.wait()
 
     async with open_runner([half]) as runner:
         gate = Gate()

@@ -10,7 +10,6 @@ import pytest
 from pipeline.bench import (
     DENIED,
     SUCCEEDED,
-    Gate,
     check_never_started,
     check_stopped_early,
     facts,
@@ -38,6 +37,7 @@ from toolrunner import (
 from toolrunner.facts import Annotations, StopPhase
 from toolrunner.policy import ApprovalRequest
 from toolrunner.results import Code, ErrorKind, Outcome
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +81,7 @@ class Approver:
         self.signals.append(signal)
         if self._gate is not None:
             try:
-                await self._gate()
+                await self._gate.wait()
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
@@ -180,9 +180,9 @@ async def test_an_abort_closes_the_question_at_once_and_what_comes_late_starts_n
         async def decide(self, request: ApprovalRequest, signal: AbortSignal) -> Any:
             with anyio.CancelScope(shield=True):
                 try:
-                    await gate()
+                    await gate.wait()
                 except anyio.get_cancelled_exc_class():
-                    await gate()
+                    await gate.wait()
             left.set()
             if isinstance(late, BaseException):
                 raise late
@@ -496,7 +496,7 @@ def locked_tool(gate: Gate) -> Any:
         """Write under a lock."""
         entered.append({"path": path})
         if path == "1":
-            await gate()
+            await gate.wait()
         return path
 
     return locked
@@ -611,7 +611,7 @@ async def test_a_stop_while_a_thread_passes_its_gate_is_told_to_the_body() -> No
     @tool
     def work() -> str:
         """Run in a thread."""
-        gate.block()
+        gate.wait_blocking()
         return "done"
 
     journal = MemoryJournal()
@@ -627,7 +627,7 @@ async def test_a_stop_while_a_thread_passes_its_gate_is_told_to_the_body() -> No
             if threading.get_ident() != services.loop_thread:
                 stop.abort("enough")
                 services.post(heard.open)  # after the loop has heard of the abort
-                heard.block()
+                heard.wait_blocking()
                 seen.append(True)
 
         clock.on_read = pass_the_gate

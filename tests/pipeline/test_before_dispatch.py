@@ -10,7 +10,6 @@ from pipeline.bench import (
     BEFORE_DISPATCH,
     DENIED,
     PRE_HOOK_FAILED,
-    Gate,
     check_never_started,
     check_stopped_early,
     facts,
@@ -37,6 +36,7 @@ from toolrunner import (
 from toolrunner.errors import DuplicateTool
 from toolrunner.facts import NoteKind, StopPhase, Text
 from toolrunner.results import Code, ErrorKind, Outcome
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ async def test_an_abort_during_a_pre_hook_means_that_the_body_is_never_entered()
         gate = Gate()
 
         async def look(call: ToolCall, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             assert signal.aborted
 
         runner.pre_execute(look)
@@ -84,7 +84,7 @@ async def test_a_pre_hook_that_waits_for_the_abort_itself_ends_with_it() -> None
         gate.open()
 
         async def look(call: ToolCall, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             await signal.wait()
 
         runner.pre_execute(look)
@@ -99,7 +99,7 @@ async def test_a_pre_hook_that_only_hands_the_abort_on_has_not_failed() -> None:
         gate = Gate()
 
         async def look(call: ToolCall, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             signal.raise_if_aborted()
 
         runner.pre_execute(look)
@@ -114,7 +114,7 @@ async def test_a_denial_after_the_abort_stands_word_for_word() -> None:
         gate = Gate()
 
         async def look(call: ToolCall, signal: Any) -> Decision:
-            await gate()
+            await gate.wait()
             return Decision.deny("not on a Sunday")
 
         runner.pre_execute(look)
@@ -136,7 +136,7 @@ async def test_a_pre_hook_that_raises_after_the_abort_has_its_error_kept() -> No
         gate = Gate()
 
         async def look(call: ToolCall, signal: Any) -> None:
-            await gate()
+            await gate.wait()
             raise Coded("no credit left")
 
         runner.pre_execute(look)
@@ -157,7 +157,7 @@ async def test_a_wrapper_that_goes_on_with_its_own_signal_after_the_abort_enters
         inside: list[ToolResult] = []
 
         async def wrap(call: ToolCall, go_on: Any) -> ToolResult:
-            await gate()
+            await gate.wait()
             inside.append(await go_on(call, signal=own.signal))
             return inside[0]
 
@@ -190,7 +190,7 @@ async def test_a_wrapper_that_answers_after_the_abort_is_not_believed_and_what_i
         gate = Gate()
 
         async def cache(call: ToolCall, go_on: Any) -> Reply:
-            await gate()
+            await gate.wait()
             return Reply("from the cache", (Text("cached"),), ({"hit": 1},))
 
         runner.use(cache)
@@ -260,7 +260,7 @@ async def test_only_a_call_made_after_the_abort_is_said_to_have_been() -> None:
         gate = Gate()
 
         async def look(call: ToolCall, signal: Any) -> None:
-            await gate()
+            await gate.wait()
 
         runner.pre_execute(look)
         stop = AbortController()
@@ -413,7 +413,7 @@ async def test_a_body_that_was_not_entered_left_nothing_held(phase: str) -> None
     async def locked(path: str) -> str:
         """Write under a lock."""
         entered.append(path)
-        await gate() if path == "first" else None
+        await gate.wait() if path == "first" else None
         return path
 
     async with open_runner([locked]) as runner:

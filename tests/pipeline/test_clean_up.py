@@ -7,10 +7,11 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from pipeline.bench import FINISHED_FIRST, STOPPED, SUCCEEDED, Gate, effects, facts, only, open_runner, stop_of, text
+from pipeline.bench import FINISHED_FIRST, STOPPED, SUCCEEDED, effects, facts, only, open_runner, stop_of, text
 
 from toolrunner import AbortController, Runner, ToolCall, ToolContext, tool
 from toolrunner.facts import EffectStage, EffectState, Evidence, StopPhase
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -29,12 +30,12 @@ def nothing_yet() -> None:
 async def tidy(ctx: ToolContext[Any]) -> str:
     """Work until stopped, then clean up with awaits."""
     try:
-        await gates[0]()
+        await gates[0].wait()
         done.append("worked")
         return "worked"
     finally:
         with ctx.cleanup():
-            await gates[1]()
+            await gates[1].wait()
             await anyio.lowlevel.checkpoint()
             done.append("cleaned")
 
@@ -43,7 +44,7 @@ async def tidy(ctx: ToolContext[Any]) -> str:
 async def shielded(ctx: ToolContext[Any]) -> str:
     """Write without being cut in half, then give way."""
     async with ctx.effect("file", "whole", shield=True) as effect:
-        await gates[0]()
+        await gates[0].wait()
         await anyio.lowlevel.checkpoint()
         effect.receipt = "sha 1"
         done.append("written")
@@ -55,7 +56,7 @@ async def shielded(ctx: ToolContext[Any]) -> str:
 async def last(ctx: ToolContext[Any]) -> str:
     """Write without being cut in half, as the last thing it does."""
     async with ctx.effect("file", "whole", shield=True):
-        await gates[0]()
+        await gates[0].wait()
         done.append("written")
     return "wrote it"
 
@@ -219,7 +220,7 @@ async def test_a_body_is_cancelled_once_and_its_except_may_await() -> None:
     async def plain(ctx: ToolContext[Any]) -> None:
         """Clean up."""
         try:
-            await gates[0]()
+            await gates[0].wait()
         except anyio.get_cancelled_exc_class():
             cancels.append("once")
             with ctx.cleanup():
@@ -240,7 +241,7 @@ async def test_a_block_inside_a_block_holds_the_cancel_back_to_the_outer_ones_en
         """Nest an effect in clean-up."""
         with ctx.cleanup():
             async with ctx.effect("file", "inner", shield=True):
-                await gates[0]()
+                await gates[0].wait()
             await anyio.lowlevel.checkpoint()
             done.append("inner over")
         await anyio.lowlevel.checkpoint()

@@ -11,7 +11,6 @@ from pipeline.bench import (
     STOPPED,
     SUCCEEDED,
     TIMED_OUT,
-    Gate,
     check_never_started,
     effects,
     facts,
@@ -24,6 +23,7 @@ from pipeline.bench import (
 from toolrunner import AbortController, AbortError, AbortSignal, ToolCall, ToolContext, ToolError, ToolResult, tool
 from toolrunner.facts import EffectState, Evidence, StopPhase
 from toolrunner.results import Code, Ended, Outcome
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +169,7 @@ async def test_a_thread_that_runs_over_its_limit_and_returns_has_timed_out_with_
         @tool(timeout=SOON)
         def over(ctx: ToolContext[Any]) -> str:
             """Wait until the limit is over, then finish the work."""
-            gate.block()
+            gate.wait_blocking()
             return "late but done"
 
     async with open_runner([over]) as runner:
@@ -192,7 +192,7 @@ async def held(ctx: ToolContext[Any]) -> str:
     """Hold the cancel back until the gate opens."""
     signals.append(ctx.signal)
     with ctx.cleanup():
-        await gates[-1]()
+        await gates[-1].wait()
     await anyio.lowlevel.checkpoint()
     return "never"
 
@@ -236,7 +236,7 @@ async def test_the_limit_first_and_an_abort_while_a_post_hook_waits_is_timed_out
         gate = Gate()
 
         async def post(call: ToolCall, result: ToolResult, signal: AbortSignal) -> None:
-            await gate()
+            await gate.wait()
 
         runner.post_execute(post)
         caller = AbortController()
@@ -271,7 +271,7 @@ async def test_a_batchs_deadline_during_a_wrapper_means_that_nothing_started() -
         gate = Gate()
 
         async def wrap(call: ToolCall, go_on: Any) -> Any:
-            await gate()
+            await gate.wait()
             return await go_on(call)
 
         runner.use(wrap)
@@ -286,7 +286,7 @@ async def test_a_batchs_deadline_during_the_wait_for_a_lock_means_that_nothing_s
     async def locked(name: str, ctx: ToolContext[Any]) -> str:
         """Hold a lock."""
         if name == "holder":
-            await gate()
+            await gate.wait()
         else:
             signals.append(ctx.signal)
         return name

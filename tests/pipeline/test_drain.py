@@ -8,7 +8,6 @@ import pytest
 from pipeline.bench import (
     STOPPED,
     SUCCEEDED,
-    Gate,
     check_stopped_early,
     facts,
     only,
@@ -18,6 +17,7 @@ from pipeline.bench import (
 
 from toolrunner import AbortController, AbortSignal, Decision, Policy, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.facts import StopPhase
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +36,7 @@ async def work(ctx: ToolContext[Any], name: str) -> str:
     """Hold a lock; `holder` until its gate opens."""
     entered.append(name)
     if name == "holder":
-        await gates[-1]()
+        await gates[-1].wait()
     return f"{name} {ctx.signal.aborted}"
 
 
@@ -48,7 +48,7 @@ class Asked:
         self._gate = gate
 
     async def decide(self, request: Any, signal: AbortSignal) -> Decision:
-        await self._gate()
+        await self._gate.wait()
         return Decision.allow()
 
 
@@ -75,7 +75,7 @@ async def test_a_drain_during_a_pre_hook_closes_the_call() -> None:
         gate = Gate()
 
         async def pre(call: ToolCall, signal: AbortSignal) -> None:
-            await gate()
+            await gate.wait()
             assert signal.aborted
 
         runner.pre_execute(pre)
@@ -141,7 +141,7 @@ class SlowJournal:
         self._gate = gate
 
     def append(self, *records: Any) -> Any:
-        return self._gate() if any(record.type == "call/dispatched" for record in records) else None
+        return self._gate.wait() if any(record.type == "call/dispatched" for record in records) else None
 
     async def aclose(self) -> None:
         pass
@@ -201,11 +201,11 @@ async def test_a_drain_after_the_body_changes_nothing(where: str) -> None:
 
         async def wrap(call: ToolCall, go_on: Any) -> Any:
             result = await go_on(call)
-            await gate()
+            await gate.wait()
             return result
 
         async def post(call: ToolCall, result: ToolResult, signal: AbortSignal) -> None:
-            await gate()
+            await gate.wait()
 
         register: dict[str, Callable[[], object]] = {
             "wrapper": lambda: runner.use(wrap),

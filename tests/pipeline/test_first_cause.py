@@ -10,7 +10,6 @@ from pipeline.bench import (
     STOPPED,
     SUCCEEDED,
     TIMED_OUT,
-    Gate,
     check_never_started,
     check_stopped_early,
     facts,
@@ -32,6 +31,7 @@ from toolrunner import (
     tool,
 )
 from toolrunner.facts import StopPhase
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ gates: list[Gate] = []
 async def hold(ctx: ToolContext[Any]) -> str:
     """Hold the cancel back until the gate opens, then give way."""
     with ctx.cleanup():
-        await gates[-1]()
+        await gates[-1].wait()
     await anyio.sleep_forever()
     return "never"
 

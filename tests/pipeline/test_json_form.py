@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
-from pipeline.bench import Gate, check_round_trip, only, open_runner, stopped_at
+from pipeline.bench import check_round_trip, only, open_runner, stopped_at
 
 from toolrunner import (
     AbortController,
@@ -27,6 +27,7 @@ from toolrunner import (
 )
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.results import Error, Outcome, result_from_json, result_to_dict, result_to_json, schema
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -61,7 +62,7 @@ async def fail(kind: str) -> None:
 @tool
 async def hold() -> None:
     """Wait for the gate."""
-    await gates[-1]()
+    await gates[-1].wait()
 
 
 gates: list[Gate] = []
@@ -249,7 +250,7 @@ async def test_a_result_whose_body_still_runs_survives_its_json_form() -> None:
     async def stubborn(ctx: ToolContext[Any]) -> None:
         """Hold on."""
         with ctx.cleanup():
-            await gates[-1]()
+            await gates[-1].wait()
 
     async with open_runner([stubborn], settle_timeout=0.01) as runner:
         gates.append(Gate())

@@ -13,7 +13,6 @@ from pipeline.bench import (
     STOPPED,
     SUCCEEDED,
     WRAPPER_FAILED_BEFORE,
-    Gate,
     check_never_started,
     check_stopped_early,
     effects,
@@ -29,6 +28,7 @@ from toolrunner import AbortController, AbortSignal, Reply, ToolCall, ToolContex
 from toolrunner.facts import EffectState, Evidence, StopPhase, Text
 from toolrunner.pipeline.wrap import NextMisused
 from toolrunner.results import Code, ErrorKind, Outcome, result_to_dict
+from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
 
@@ -59,7 +59,7 @@ WRITE = ToolCall("write", {"path": "a"}, call_id="c1")
 async def wait(ctx: ToolContext[Any]) -> str:
     """Wait until the gate opens, or until stopped."""
     signals.append(ctx.signal)
-    await gates[-1]()
+    await gates[-1].wait()
     return "done"
 
 
@@ -516,7 +516,7 @@ async def test_a_wrapper_that_hangs_before_the_body_is_bounded_once_an_abort_cam
         gate = Gate()
 
         async def wrap(call: ToolCall, go_on: Any) -> Any:
-            await gate()
+            await gate.wait()
             await anyio.sleep_forever()
 
         runner.use(wrap)
@@ -534,7 +534,7 @@ async def test_a_wrapper_may_wait_longer_than_hooks_may_while_nobody_aborts(gate
         before = Gate()
 
         async def wrap(call: ToolCall, go_on: Any) -> Any:
-            await before()
+            await before.wait()
             return await go_on(call)
 
         runner.use(wrap)
@@ -636,7 +636,7 @@ async def test_after_the_answer_of_a_wrapper_an_abort_makes_it_a_call_that_never
             return "mocked"
 
         async def post(call: ToolCall, result: ToolResult, signal: AbortSignal) -> None:
-            await gate()
+            await gate.wait()
 
         runner.use(mock)
         runner.post_execute(post)
