@@ -1,0 +1,147 @@
+"""The records of one call as one story: who it was, what happened to it in which order, how it stands. A pure fold.
+
+Order is `seq`. Times are the wall clock's and for display: one that was set back gives no negative stretch, only a shorter one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, final
+
+from pydantic import JsonValue
+
+from toolrunner import records
+from toolrunner.cli.views.steps import Step, step_name, told
+from toolrunner.results import ToolResult
+
+ATTEMPT_IS_OVER = (records.CallEnded, records.CallSettled)
+
+
+class Standing(StrEnum):
+    """How far a call got, as far as its records say. Whether anybody is still at work on it only its owner knows."""
+
+    ACCEPTED = "accepted"
+    ASKED = "waits for approval"
+    DISPATCHED = "dispatched"
+    ENDED = "ended"
+    SETTLED = "settled"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a call's life, in seconds since its first record. `end` None: it is not over, as far as the records say."""
+
+    name: str
+    start: float
+    end: float | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One call. `ends` is the offset of its last record."""
+
+    run_id: str
+    call_id: str | None
+    name: str
+    arguments: JsonValue
+    parent_run_id: str | None
+    idempotency_key: str | None
+    began: datetime
+    steps: tuple[Step, ...]
+    stretches: tuple[Stretch, ...]
+    standing: Standing
+    result: ToolResult | None
+
+    @property
+    def ends(self) -> float:
+        """Seconds from its first to its last record."""
+        return self.steps[-1].offset
+
+    @property
+    def verdict(self) -> str:
+        """Its outcome, or how far it got."""
+        return str(self.result.outcome) if self.result is not None else str(self.standing)
+
+
+def stories(taken: Iterable[Any]) -> tuple[Story, ...]:
+    """One story for each call, in the order in which they were accepted. Records of no call are left out."""
+    by_run: dict[str, list[Any]] = {}
+    for record in taken:
+        if not getattr(record, "transient", False):
+            by_run.setdefault(record.run_id, []).append(record)
+    return tuple(story(own) for own in by_run.values() if isinstance(own[0], records.CallRecorded))
+
+
+def story(own: Iterable[Any]) -> Story:
+    """The story of one call; `own` are its records in order, the first being `call/recorded`."""
+    first, *rest = own
+    steps = _steps([first, *rest])
+    modified = [one.arguments for one in rest if isinstance(one, records.CallModified)]
+    return Story(
+        run_id=first.run_id,
+        call_id=first.call_id,
+        name=first.name,
+        arguments=modified[-1] if modified else first.arguments,
+        parent_run_id=first.parent_run_id,
+        idempotency_key=first.idempotency_key,
+        began=first.at,
+        steps=steps,
+        stretches=tuple(_stretches(steps)),
+        standing=_standing(steps),
+        result=next((one.result for one in reversed(rest) if isinstance(one, ATTEMPT_IS_OVER) and one.result is not None), None),
+    )
+
+
+def _steps(own: list[Any]) -> tuple[Step, ...]:
+    found, offset = list[Step](), 0.0
+    for record in own:
+        offset = max(offset, (record.at - own[0].at).total_seconds())
+        found.append(Step(record.seq, step_name(record), told(record), offset, record))
+    return tuple(found)
+
+
+_FURTHEST: Mapping[type, Standing] = {
+    records.CallAsked: Standing.ASKED,
+    records.CallAnswered: Standing.ACCEPTED,
+    records.CallDispatched: Standing.DISPATCHED,
+    records.CallEnded: Standing.ENDED,
+    records.CallSettled: Standing.SETTLED,
+}
+
+
+def _standing(steps: tuple[Step, ...]) -> Standing:
+    standing = Standing.ACCEPTED
+    for step in steps:
+        standing = _FURTHEST.get(type(step.record), standing)
+    return standing
+
+
+def _stretches(steps: tuple[Step, ...]) -> Iterable[Stretch]:
+    """What the call spent its time with. Each is there only if it began."""
+    dispatched = _offset(steps, records.CallDispatched)
+    over = _offset(steps, records.CallEnded)
+    settled = _offset(steps, records.CallSettled)
+    if settled is not None and over is None:
+        over = settled
+    yield Stretch("waiting", 0.0, dispatched if dispatched is not None else over)
+    asked = _offset(steps, records.CallAsked)
+    if asked is not None:
+        yield Stretch("approval", asked, _offset(steps, records.CallAnswered))
+    if dispatched is not None:
+        yield Stretch("running", dispatched, over)
+    requested = _offset(steps, records.CallStopRequested)
+    if requested is not None and dispatched is not None:
+        yield Stretch("stopping", requested, max(over, requested) if over is not None else None)
+    if over is not None and settled is not None and settled > over:
+        yield Stretch("finishing", over, settled)
+
+
+def _offset(steps: tuple[Step, ...], kind: type) -> float | None:
+    """When the first record of this kind came; the last answer and end count, because a call may be asked or tried again."""
+    found = [step.offset for step in steps if isinstance(step.record, kind)]
+    if not found:
+        return None
+    return found[-1] if kind in (records.CallAnswered, records.CallEnded) else found[0]
