@@ -120,6 +120,11 @@ def _(record: records.CallSettled) -> str:
     return record.result.summary()
 
 
+@told.register
+def _(record: records.CallReconciled) -> str:
+    return _joined(f"{record.as_} by the {record.by}", record.note)
+
+
 @told.register(records.EffectPlanned)
 @told.register(records.EffectApplied)
 @told.register(records.EffectUnknown)

@@ -1,6 +1,7 @@
 """The records of one call as one story: who it was, what happened to it in which order, how it stands. A pure fold.
 
-Order is `seq`. Times are the wall clock's and for display: one that was set back gives no negative stretch, only a shorter one.
+Order is `seq`. Lengths of time come from the clock that counts on while the machine sleeps (CLOCK_BOOTTIME), where the journal
+says what it was; the wall clock is for display.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from toolrunner import records
 from toolrunner.cli.views.steps import Step, step_name, told
 from toolrunner.results import ToolResult
 
-ATTEMPT_IS_OVER = (records.CallEnded, records.CallSettled)
+OVER = (records.CallEnded, records.CallSettled)
 
 
 class Standing(StrEnum):
@@ -26,6 +27,15 @@ class Standing(StrEnum):
     DISPATCHED = "dispatched"
     ENDED = "ended"
     SETTLED = "settled"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A record, and when it was made on the session's one clock: seconds that only ever grow."""
+
+    record: Any
+    at: float
 
 
 @final
@@ -41,7 +51,7 @@ class Stretch:
 @final
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One call. `ends` is the offset of its last record."""
+    """One call. `began_at` is `began` on the session's clock."""
 
     run_id: str
     call_id: str | None
@@ -50,6 +60,7 @@ class Story:
     parent_run_id: str | None
     idempotency_key: str | None
     began: datetime
+    began_at: float
     steps: tuple[Step, ...]
     stretches: tuple[Stretch, ...]
     standing: Standing
@@ -66,19 +77,20 @@ class Story:
         return str(self.result.outcome) if self.result is not None else str(self.standing)
 
 
-def stories(taken: Iterable[Any]) -> tuple[Story, ...]:
+def stories(taken: Iterable[Noted]) -> tuple[Story, ...]:
     """One story for each call, in the order in which they were accepted. Records of no call are left out."""
-    by_run: dict[str, list[Any]] = {}
-    for record in taken:
-        if not getattr(record, "transient", False):
-            by_run.setdefault(record.run_id, []).append(record)
-    return tuple(story(own) for own in by_run.values() if isinstance(own[0], records.CallRecorded))
+    by_run: dict[str, list[Noted]] = {}
+    for noted in taken:
+        by_run.setdefault(noted.record.run_id, []).append(noted)
+    return tuple(story(own) for own in by_run.values() if isinstance(own[0].record, records.CallRecorded))
 
 
-def story(own: Iterable[Any]) -> Story:
+def story(own: Iterable[Noted]) -> Story:
     """The story of one call; `own` are its records in order, the first being `call/recorded`."""
-    first, *rest = own
-    steps = _steps([first, *rest])
+    noted = list(own)
+    first, began_at = noted[0].record, noted[0].at
+    rest = [one.record for one in noted[1:]]
+    steps = tuple(Step(one.record.seq, step_name(one.record), told(one.record), one.at - began_at, one.record) for one in noted)
     modified = [one.arguments for one in rest if isinstance(one, records.CallModified)]
     return Story(
         run_id=first.run_id,
@@ -88,19 +100,12 @@ def story(own: Iterable[Any]) -> Story:
         parent_run_id=first.parent_run_id,
         idempotency_key=first.idempotency_key,
         began=first.at,
+        began_at=began_at,
         steps=steps,
         stretches=tuple(_stretches(steps)),
         standing=_standing(steps),
-        result=next((one.result for one in reversed(rest) if isinstance(one, ATTEMPT_IS_OVER) and one.result is not None), None),
+        result=next((one.result for one in reversed(rest) if isinstance(one, OVER) and one.result is not None), None),
     )
-
-
-def _steps(own: list[Any]) -> tuple[Step, ...]:
-    found, offset = list[Step](), 0.0
-    for record in own:
-        offset = max(offset, (record.at - own[0].at).total_seconds())
-        found.append(Step(record.seq, step_name(record), told(record), offset, record))
-    return tuple(found)
 
 
 _FURTHEST: Mapping[type, Standing] = {
