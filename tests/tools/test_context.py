@@ -49,7 +49,7 @@ class Services:
     def __init__(self) -> None:
         self.log: list[Any] = []
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
+    def effect(self, kind: str, target: str, shield: bool, undo: object) -> EffectScope:
         self.log.append(("effect", kind, target, shield))
         return Scope(self.log)
 

@@ -5,6 +5,19 @@ Neither knows how a call is run, journalled or watched; what they need of that i
 
 from toolrunner.effects.fold import BodyFacts, Scan, fold
 from toolrunner.effects.ledger import EffectLedger
-from toolrunner.effects.scope import DURABLE_WAIT, EffectScope
+from toolrunner.effects.scope import DURABLE_WAIT, Declared, EffectScope
+from toolrunner.effects.undo import OpenUndo, Undo, UndoFunction, Undoing
 
-__all__ = ["DURABLE_WAIT", "BodyFacts", "EffectLedger", "EffectScope", "Scan", "fold"]
+__all__ = [
+    "DURABLE_WAIT",
+    "BodyFacts",
+    "Declared",
+    "EffectLedger",
+    "EffectScope",
+    "OpenUndo",
+    "Scan",
+    "Undo",
+    "UndoFunction",
+    "Undoing",
+    "fold",
+]

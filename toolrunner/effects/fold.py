@@ -18,6 +18,7 @@ class BodyFacts:
     became of the call afterwards. `saw_abort`: it was told of an abort before it returned (it read the signal, or the cancel
     reached it), so it may have left the rest undone. `process_exit_zero` is None for what is no process. `silent_children`: a
     child call may have changed something that no record tells of; no declaration of this tool can take that back.
+    `records_before`: how many of the records were planned before this attempt; what of those is known to be gone counts no more.
     """
 
     started: bool
@@ -27,6 +28,7 @@ class BodyFacts:
     saw_abort: bool = False
     process_exit_zero: bool | None = None
     silent_children: bool = False
+    records_before: int = 0
 
     @property
     def ran_through(self) -> bool:
@@ -60,7 +62,7 @@ def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = N
         return Effects(EffectState.NONE, Evidence.NOT_STARTED, records, None, complete=True)
     if not records and scan is None:  # most calls, and this is asked twice of each
         return Effects(*_unrecorded(body, None))
-    own = [record for record in records if not record.is_around]
+    own = _that_count(records, body.records_before)
     proven = [change for change in scan.changes if change.attribution is Attribution.EXCLUSIVE] if scan is not None else []
     state: EffectState
     evidence: Evidence | None
@@ -72,6 +74,12 @@ def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = N
         state, evidence = _unrecorded(body, scan)
     detail = _detail(scan) if state is EffectState.UNKNOWN and not proven else None
     return Effects(state, evidence, records, scan.changes if scan is not None else None, complete=False, detail=detail)
+
+
+def _that_count(records: Sequence[EffectRecord], before: int) -> list[EffectRecord]:
+    """The tool's own. An earlier attempt that left nothing must not make the one that did everything look like a part."""
+    gone = (EffectStage.NOT_APPLIED, EffectStage.UNDONE)
+    return [one for index, one in enumerate(records) if not one.is_around and not (index < before and one.stage in gone)]
 
 
 def _recorded(body: BodyFacts, own: Sequence[EffectRecord], proven: Sequence[Change]) -> tuple[EffectState, Evidence]:

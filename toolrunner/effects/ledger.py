@@ -12,13 +12,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar, final
 
-from toolrunner.effects.scope import DURABLE_WAIT, EffectScope, error_text
+from toolrunner.effects.scope import DURABLE_WAIT, Declared, EffectScope, error_text
+from toolrunner.effects.undo import OpenUndo, Undo, UndoFunction, Undos, as_undo
 from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.facts import EffectRecord, EffectStage
 from toolrunner.facts.effects import AROUND
 from toolrunner.facts.texts import well_formed
 from toolrunner.loops import LoopCall, spawn_detached
-from toolrunner.records import EffectApplied, EffectNotApplied, EffectPlanned, EffectUnknown
+from toolrunner.records import EffectApplied, EffectNotApplied, EffectPlanned, EffectUndone, EffectUnknown
 
 _logger = logging.getLogger("toolrunner")
 _T = TypeVar("_T")
@@ -28,7 +29,11 @@ _RECORDS = {
     EffectStage.APPLIED: EffectApplied,
     EffectStage.UNKNOWN: EffectUnknown,
     EffectStage.NOT_APPLIED: EffectNotApplied,
+    EffectStage.UNDONE: EffectUndone,
 }
+
+BEING_UNDONE = "its undo was begun"
+"""The `error` of an effect whose undo is under way, and stays if nobody lives to see the end of it."""
 
 
 @final
@@ -42,6 +47,7 @@ class EffectLedger:
         self._loop_thread = threading.get_ident()
         self._records: dict[str, EffectRecord] = {}
         self._planned = 0
+        self._undos = Undos()
         self._shields = 0
         self._waiting: list[Callable[[], object]] = []
 
@@ -50,15 +56,28 @@ class EffectLedger:
         """All effects so far, each in its latest stage, in the order in which they were planned."""
         return tuple(self._records.values())
 
-    def declare(self, kind: str, target: str, *, shield: bool = False, owner: str | None = None) -> EffectScope:
+    @property
+    def count(self) -> int:
+        """How many effects there are so far."""
+        return len(self._records)
+
+    def declare(
+        self,
+        kind: str,
+        target: str,
+        *,
+        shield: bool = False,
+        owner: str | None = None,
+        undo: Undo | UndoFunction | None = None,
+    ) -> EffectScope:
         """An effect that is about to be made; use it with `async with`, or with `with` in a sync body.
 
         `owner` is None for the body, `hook:NAME` or `wrapper:NAME` for what stands around it (ConfigError otherwise). With
-        `shield` the block is not cancelled from outside; see `after_shields`.
+        `shield` the block is not cancelled from outside; see `after_shields`. `undo` takes the change back (see `Undo`).
         """
         if owner is not None and not owner.startswith(AROUND):
             raise ConfigError("the owner of an effect", owner, "hook:NAME or wrapper:NAME")
-        return EffectScope(self, kind, target, shield=shield, owner=owner)
+        return EffectScope(self, Declared(kind, target, owner, as_undo(undo)), shield=shield)
 
     def roll_up(self, records: Iterable[EffectRecord], *, owner: str | None = None) -> None:
         """Take a child call's records as well. `owner` is the child's run id; it stands on those that name nobody yet.
@@ -84,12 +103,14 @@ class EffectLedger:
         else:
             fn()
 
-    def plan(self, kind: str, target: str, owner: str | None) -> tuple[str, Awaitable[None] | None]:
+    def plan(self, declared: Declared) -> tuple[str, Awaitable[None] | None]:
         """For scopes: record an effect before its act. Returns its id and what to await until the plan is durable."""
         self._planned += 1
-        kind, target = well_formed(str(kind)), well_formed(str(target))  # often the name of a file, or a Path
-        effect = EffectRecord(f"{self._run_id}/{self._planned}", kind, target, EffectStage.PLANNED, owner=owner)
+        kind, target = well_formed(str(declared.kind)), well_formed(str(declared.target))  # often the name of a file, or a Path
+        effect = EffectRecord(f"{self._run_id}/{self._planned}", kind, target, EffectStage.PLANNED, owner=declared.owner)
         self._records[effect.effect_id] = effect
+        if declared.undo is not None:
+            self._undos.keep(effect.effect_id, declared.undo)
         try:
             return effect.effect_id, self._append(EffectPlanned(run_id=self._run_id, effect=effect))
         except BaseException as error:
@@ -102,12 +123,46 @@ class EffectLedger:
 
     def close(self, effect_id: str, stage: EffectStage, *, receipt: str | None = None, error: str | None = None) -> None:
         """For scopes: how the block was left."""
-        effect = self._records[effect_id] = replace(self._records[effect_id], stage=stage, receipt=receipt, error=error)
+        self._records[effect_id] = replace(self._records[effect_id], receipt=receipt)
+        self._undos.acted(effect_id)
+        self._tell(effect_id, stage, error)
+
+    def _tell(self, effect_id: str, stage: EffectStage, error: str | None) -> None:
+        effect = self._records[effect_id] = replace(self._records[effect_id], stage=stage, error=error)
         try:
             # Not waited for: until it is durable the journal says "planned", which is read as unknown and claims nothing.
             self._append(_RECORDS[stage](run_id=self._run_id, effect=effect))
         except Exception:  # the act is over; telling its body that it failed would be the lie that records are there to prevent
             _logger.exception("the end of effect %s could not be recorded", effect_id)
+
+    # Undoing; only after the body is over. Effects of children are told under this call's run id: it is this call's doing, and
+    # the child has settled. Whoever reads the journal finds an effect by its id.
+
+    def undoable(self) -> tuple[OpenUndo, ...]:
+        """The effects that can be undone and were not tried yet, the latest act first."""
+        known = ((self._records[effect_id], undo) for effect_id, undo in self._undos.latest_first())
+        return tuple(OpenUndo(effect, undo) for effect, undo in known if undo.covers(effect.stage))
+
+    def adopt_undos(self, child: "EffectLedger") -> None:
+        """What a child call could have undone, its parent can from now on. After `roll_up`."""
+        self._undos.adopt(child._undos)  # noqa: SLF001 - a ledger of the same runner
+
+    def begin_undo(self, effect_id: str) -> Awaitable[None] | None:
+        """Its undo is about to run: returns what to await first. From here on nobody knows whether the change is there.
+
+        That is recorded as `unknown` *before* the undo, so that a crash in the middle of it is read as what it is. The same
+        record may say later that it was not begun (`end_undo` with the stage it had).
+        """
+        effect = replace(self._records[effect_id], stage=EffectStage.UNKNOWN, error=BEING_UNDONE)
+        self._undos.drop(effect_id)
+        pending = self._append(EffectUnknown(run_id=self._run_id, effect=effect))
+        self._records[effect_id] = effect
+        return pending
+
+    def end_undo(self, effect_id: str, stage: EffectStage, error: str | None = None) -> None:
+        """What became of it: `undone`, `unknown`, or the stage that the effect had, when the undo proved to have done nothing."""
+        self._undos.drop(effect_id)
+        self._tell(effect_id, stage, error)
 
     def shield(self, change: int) -> None:
         """For scopes: a shielded block was entered (+1) or left (-1)."""
@@ -126,20 +181,20 @@ class EffectLedger:
             raise ConfigError("the thread of an effect", where, "the runner's loop, or a worker thread of the runner's own")
         return self._loop_call(fn)
 
-    def plan_blocking(self, kind: str, target: str, owner: str | None) -> str:
+    def plan_blocking(self, declared: Declared) -> str:
         """As `plan`, from a `with`: waits in the worker's thread until the plan is durable."""
         on_the_loop = threading.get_ident() == self._loop_thread
         done: Future[None] = Future()
 
         def plan() -> str:
-            effect_id, durable = self.plan(kind, target, owner)
+            effect_id, durable = self.plan(declared)
             if durable is None:
                 done.set_result(None)
             elif on_the_loop:
                 expected = "async with, which can wait for the journal; a loop cannot"
-                done.set_exception(ConfigError("a plain with around an effect on the event loop", target, expected))
+                done.set_exception(ConfigError("a plain with around an effect on the event loop", declared.target, expected))
             else:
-                spawn_detached(lambda: _tell(durable, done), f"effect {effect_id}", contextvars.copy_context())
+                spawn_detached(lambda: _wait_for_thread(durable, done), f"effect {effect_id}", contextvars.copy_context())
             return effect_id
 
         effect_id = self.on_loop(plan)
@@ -152,7 +207,7 @@ class EffectLedger:
         return effect_id
 
 
-async def _tell(durable: Awaitable[None], done: Future[None]) -> None:
+async def _wait_for_thread(durable: Awaitable[None], done: Future[None]) -> None:
     """Wait on the loop for a thread. Its own cancellation is the loop's tear-down."""
     try:
         await durable

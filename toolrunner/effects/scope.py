@@ -5,11 +5,13 @@ State: how far this one use has come. What it means for the call is told to the 
 
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, final
 
 import anyio
 
+from toolrunner.effects.undo import Undo
 from toolrunner.errors import ConfigError
 from toolrunner.facts import EffectStage
 from toolrunner.facts.texts import well_formed
@@ -22,14 +24,25 @@ _ERROR_CHARS = 500
 """How much of an exception's text is kept: enough to name the cause; bounded, because it is foreign."""
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One effect as it is declared, before anything is recorded of it."""
+
+    kind: str
+    target: str
+    owner: str | None = None
+    undo: Undo | None = None
+
+
 class Ledger(Protocol):
     """What a scope needs of the ledger it was declared in. All but `plan_blocking` and `on_loop` are for the loop's thread."""
 
-    def plan(self, kind: str, target: str, owner: str | None) -> tuple[str, Awaitable[None] | None]:
+    def plan(self, declared: Declared) -> tuple[str, Awaitable[None] | None]:
         """Record the effect; returns its id and what to await until the record is durable."""
         ...
 
-    def plan_blocking(self, kind: str, target: str, owner: str | None) -> str:
+    def plan_blocking(self, declared: Declared) -> str:
         """The same from any thread, and wait."""
         ...
 
@@ -57,24 +70,11 @@ class EffectScope:
     Set `receipt` to whatever the other side gave as proof. State: where it is in that life; used once, by one task or thread.
     """
 
-    __slots__ = (
-        "_effect_id",
-        "_kind",
-        "_ledger",
-        "_not_applied",
-        "_owner",
-        "_shield",
-        "_shielded",
-        "_target",
-        "_used",
-        "receipt",
-    )
+    __slots__ = ("_declared", "_effect_id", "_ledger", "_not_applied", "_shield", "_shielded", "_used", "receipt")
 
-    def __init__(self, ledger: Ledger, kind: str, target: str, *, shield: bool, owner: str | None) -> None:
+    def __init__(self, ledger: Ledger, declared: Declared, *, shield: bool) -> None:
         self._ledger = ledger
-        self._kind = kind
-        self._target = target
-        self._owner = owner
+        self._declared = declared
         self._shielded = shield
         self._shield: anyio.CancelScope | None = None
         self._effect_id = ""
@@ -110,7 +110,7 @@ class EffectScope:
         return self._unshield(error)
 
     async def _planned(self) -> None:
-        self._effect_id, durable = self._ledger.plan(self._kind, self._target, self._owner)
+        self._effect_id, durable = self._ledger.plan(self._declared)
         if durable is None:
             return
         try:
@@ -130,7 +130,7 @@ class EffectScope:
 
     def __enter__(self) -> Self:
         self._use()
-        self._effect_id = self._ledger.plan_blocking(self._kind, self._target, self._owner)
+        self._effect_id = self._ledger.plan_blocking(self._declared)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -138,7 +138,7 @@ class EffectScope:
 
     def _use(self) -> None:
         if self._used:
-            raise ConfigError("an effect", self._target, "one block for each effect; declare another one")
+            raise ConfigError("an effect", self._declared.target, "one block for each effect; declare another one")
         self._used = True
 
     def _end(self, error: BaseException | None) -> None:

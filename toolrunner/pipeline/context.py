@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 
 from pydantic import JsonValue
 
-from toolrunner.effects import EffectScope
+from toolrunner.effects import EffectScope, Undo, UndoFunction
 from toolrunner.facts.frozen import freeze
 from toolrunner.pipeline.cleanup import cleanup
 from toolrunner.pipeline.jobs import CallJobs
@@ -32,9 +32,9 @@ class BodyServices:
         self._decoders: dict[str, codecs.IncrementalDecoder] = {}
         """One per stream that said something: a character may be cut in two by the border of a chunk."""
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
+    def effect(self, kind: str, target: str, shield: bool, undo: Undo | UndoFunction | None) -> EffectScope:
         """An effect of the body."""
-        return self._state.ledger.declare(kind, target, shield=shield)
+        return self._state.ledger.declare(kind, target, shield=shield, undo=undo)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[ToolResult]:
         """A child call: this call's merged signal, its locks, and it does not end before its child."""

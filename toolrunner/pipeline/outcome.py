@@ -41,6 +41,7 @@ def effects_of(state: ActiveCall) -> Effects:
         succeeded=end is not None and end.code not in _NOT_A_SUCCESS,
         saw_abort=end is not None and end.saw_abort,
         silent_children=state.silent_children,
+        records_before=state.records_before,
         process_exit_zero=None if end is None or end.process is None or not state.has_exit_status else end.code is None,
     )
     return fold(facts, state.ledger.records, state.scan)

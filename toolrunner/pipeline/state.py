@@ -113,6 +113,12 @@ class ActiveCall:
     """From the moment of action until its body and all its child calls are over."""
     children: "set[ActiveCall]" = field(default_factory=set)
     """Child calls that have not settled; written by `ctx.run`."""
+    records_before: int = 0
+    """How many effects were recorded before the attempt under way; written by `begin`."""
+    undo_resources: tuple[Resource, ...] = ()
+    """What the undos of its child calls need, beside its own resources; written by `ctx.run`."""
+    doubts: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Records that stand for what a child may have done beside its own records, and the ids of those; written by `ctx.run`."""
     silent_children: bool = False
     """A child call may have changed something that none of its records tells of; written by `ctx.run`."""
     jobs: list[Job] = field(default_factory=list)
@@ -186,6 +192,7 @@ class ActiveCall:
         """The moment of action. Only row 8 calls it, in the same stretch as the body's first step."""
         self.started = self.takes_children = True
         self.attempts += 1
+        self.records_before = self.ledger.count
         self.end_before, self.end = self.end, None
         # A call that is tried again was not stopped: what is on record is the time limit of the attempt before.
         self.stop_before, self.stop = self.stop, StopTrace()

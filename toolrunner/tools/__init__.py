@@ -5,14 +5,16 @@ running body may ask for, `Reply` and `Command` are what it may return, `shell` 
 `persistent_shell` makes one that lives on between calls.
 """
 
+from toolrunner.effects import Undo, Undoing
 from toolrunner.tools.bodies import BodyKind
 from toolrunner.tools.catalogue import Catalogue, Registration
 from toolrunner.tools.command import Command
 from toolrunner.tools.context import AsyncOnly, ContextServices, Effect, EffectScope, Jobs, NoJobs, ToolContext
 from toolrunner.tools.decorator import command_tool, tool
-from toolrunner.tools.options import Resource, ResourceMode, RetryPolicy, ToolOptions
+from toolrunner.tools.options import Compensate, Resource, ResourceMode, RetryPolicy, ToolOptions
 from toolrunner.tools.persistent_shell import ShellLine, ShellSpec, persistent_shell
 from toolrunner.tools.problems import InvalidArguments, InvalidOutput, ToolDefinitionWarning
+from toolrunner.tools.reconcile import Reconciled
 from toolrunner.tools.reply import Reply
 from toolrunner.tools.shell import shell
 from toolrunner.tools.tool import Tool
@@ -24,6 +26,7 @@ __all__ = [
     "BodyKind",
     "Catalogue",
     "Command",
+    "Compensate",
     "ContextServices",
     "Effect",
     "EffectScope",
@@ -31,6 +34,7 @@ __all__ = [
     "InvalidOutput",
     "Jobs",
     "NoJobs",
+    "Reconciled",
     "Registration",
     "Reply",
     "Resource",
@@ -44,6 +48,8 @@ __all__ = [
     "ToolOptions",
     "Tools",
     "Toolset",
+    "Undo",
+    "Undoing",
     "command_tool",
     "persistent_shell",
     "shell",

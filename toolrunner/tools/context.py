@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
+from toolrunner.effects import Undo, UndoFunction
 from toolrunner.errors import ToolrunnerError
 from toolrunner.process import Job
 from toolrunner.results import ToolResult
@@ -63,7 +64,7 @@ class ContextServices(Protocol):
     All but `run` and `cleanup` may be called from the body's own thread (sync bodies) and must not block for long.
     """
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
+    def effect(self, kind: str, target: str, shield: bool, undo: Undo | UndoFunction | None) -> EffectScope:
         """Declare an effect; see `ToolContext.effect`."""
         ...
 
@@ -140,14 +141,20 @@ class ToolContext(Generic[Deps]):
     call_jobs: Jobs | None = field(default=None, repr=False)
     """What `jobs` gives; None where no jobs can be had."""
 
-    def effect(self, kind: str, target: str, *, shield: bool = False) -> EffectScope:
+    def effect(self, kind: str, target: str, *, undo: Undo | UndoFunction | None = None, shield: bool = False) -> EffectScope:
         """Record a change outside the call's own memory: `async with ctx.effect("http", url) as e: ...; e.receipt = id`.
 
         `kind` is a word of the tool's own ("file", "http", "sql"), `target` says what is changed. With `shield=True` a cancel is
         held back until the block is over, so that the act is not cut in half. Left by an exception or a cancel the effect counts
         as unknown, unless `e.not_applied()` was called.
+
+        `undo` takes the change back: a function that is given the effect (`kind`, `target`, `receipt`), or an `Undo` that says
+        more about it. It runs, latest act first, when this call is stopped and the tool says `compensate="on_abort"`; a call
+        that made this one with `ctx.run`, and says so, undoes it with its own. A coroutine function runs in a task, any other
+        in a thread; `ctx` itself is of no use there, since the body is over. It returns when the change is gone, raises when it
+        is not or may not be, and calls `e.not_applied()` first if it is known to have done nothing.
         """
-        return self.services.effect(kind, target, shield)
+        return self.services.effect(kind, target, shield, undo)
 
     def run(self, name: str, arguments: Mapping[str, Any] | None = None) -> Coroutine[Any, Any, ToolResult]:
         """Call another tool of the same runner and wait for its result: `await ctx.run("read", {"path": p})`.

@@ -13,7 +13,7 @@ from toolrunner.tools.bodies import BodyKind, body_kind, function_name
 from toolrunner.tools.command import Command
 from toolrunner.tools.docstring import Docstring, read_docstring
 from toolrunner.tools.isolation import check_form, isolation
-from toolrunner.tools.options import ToolOptions, annotations, known_options, retry_policy, watched
+from toolrunner.tools.options import ToolOptions, annotations, compensation, known_options, retry_policy, watched
 from toolrunner.tools.problems import ToolDefinitionWarning
 from toolrunner.tools.schema import Signature, read_command_signature, read_signature
 from toolrunner.tools.tool import Tool
@@ -110,6 +110,7 @@ def _made(
         kill_after=options.get("kill_after"),
         max_concurrency=options.get("max_concurrency"),
         retry=retry_policy(name, options.get("retry")),
+        compensate=compensation(name, options.get("compensate")),
         dedupe_by_arguments=options.get("dedupe_by_arguments", False),
         watch=watched(name, options.get("watch", ())),
         isolation=isolation(name, options.get("isolation", Isolation.NONE)),

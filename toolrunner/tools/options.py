@@ -50,6 +50,13 @@ def resource_modes(resources: Resources, parsed: Mapping[str, Any]) -> dict[str,
     return wanted
 
 
+class Compensate(StrEnum):
+    """When the recorded effects of a call are undone."""
+
+    ON_ABORT = "on_abort"
+    """When an abort or a time limit reached it after it had started and before its result was published."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -83,6 +90,8 @@ class ToolOptions(TypedDict, total=False):
     kill_after: seconds between the request to end and the kill; default: the runner's.
     max_concurrency: calls of this tool at the same time, over all batches of a runner.
     retry: a `RetryPolicy`, or just the number of attempts.
+    compensate: "on_abort" undoes the effects that declare an undo when the call was stopped, in reverse, before its result is
+        published. A body that fails without being stopped keeps what it did. Not for command tools and isolated ones.
     dedupe_by_arguments: an equal call of the session is answered from the first one: always, or for so many seconds.
     watch: folders to scan for changes, before and after.
     isolation: "process" runs the body in a supervised Python process of its own, one per call, which can be killed. For
@@ -102,6 +111,7 @@ class ToolOptions(TypedDict, total=False):
     kill_after: float | None
     max_concurrency: int | None
     retry: RetryPolicy | int | None
+    compensate: Compensate | Literal["on_abort"] | None
     dedupe_by_arguments: bool | float
     watch: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
     isolation: Isolation | Literal["none", "process"]
@@ -160,6 +170,15 @@ def retry_policy(tool: str, retry: RetryPolicy | int | None) -> RetryPolicy | No
     if problem is not None:
         raise ToolDefinitionError(tool, problem)
     return policy
+
+
+def compensation(tool: str, value: Compensate | str | None) -> Compensate | None:
+    """When to undo. Raises `ToolDefinitionError`."""
+    try:
+        return None if value is None else Compensate(value)
+    except ValueError:
+        expected = " or ".join(repr(str(one)) for one in Compensate)
+        raise ToolDefinitionError(tool, f"compensate is {value!r}; expected {expected}, or None") from None
 
 
 def watched(tool: str, watch: object) -> tuple[str, ...]:

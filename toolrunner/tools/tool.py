@@ -16,8 +16,9 @@ from toolrunner.errors import ToolDefinitionError
 from toolrunner.facts import Annotations, Isolation
 from toolrunner.tools.bodies import BodyKind
 from toolrunner.tools.command import Command
-from toolrunner.tools.options import ParallelSafe, Resource, Resources, RetryPolicy, resource_modes, seconds, whole
+from toolrunner.tools.options import Compensate, ParallelSafe, Resource, Resources, RetryPolicy, resource_modes, seconds, whole
 from toolrunner.tools.problems import InvalidArguments, told
+from toolrunner.tools.reconcile import ReconcileFn, ReconcileFunction, check_reconcile
 from toolrunner.tools.reply import Reply
 from toolrunner.tools.schema import Signature
 
@@ -53,9 +54,12 @@ class Tool(Generic[P, R_co]):
     kill_after: float | None = None
     max_concurrency: int | None = None
     retry: RetryPolicy | None = None
+    compensate: Compensate | None = None
     dedupe_by_arguments: bool | float = False
     watch: tuple[str, ...] = ()
     isolation: Isolation = Isolation.NONE
+    reconciler: ReconcileFunction | None = None
+    """Finds out what became of a call whose effects are unknown; set by `reconcile`."""
     version: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +81,25 @@ class Tool(Generic[P, R_co]):
     def __wrapped__(self) -> Callable[P, R_co]:
         """The function, for `inspect.signature` and `inspect.unwrap`."""
         return self.fn
+
+    def reconcile(self, fn: ReconcileFn) -> ReconcileFn:
+        """Declare how to find out what became of a call of this tool that left its effects unknown; to be used as a decorator.
+
+            @charge.reconcile
+            async def charged(ctx, call, effects): return "completed" if await found(call) else "none"
+
+        It is given a context (`deps` is there, nothing that changes anything is), the call as it was made and what is known of
+        its effects, and answers "completed", "none" or "unknown"; whatever else comes of it counts as "unknown". Until that is
+        known, later calls that write to the same `resources` are refused with IN_DOUBT. Returns the function.
+
+        Raises:
+            ToolDefinitionError: no coroutine function of three arguments, or the tool has one already.
+        """
+        if self.reconciler is not None:
+            raise ToolDefinitionError(self.name, "has a reconcile function already")
+        check_reconcile(self.name, fn)
+        object.__setattr__(self, "reconciler", fn)
+        return fn
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the bare function: no validation, no runner, no record."""
@@ -156,6 +179,10 @@ def _check(tool: Tool[..., Any]) -> None:
         raise ToolDefinitionError(tool.name, f"description is {tool.description!r}; expected text")
     if tool.parallel_safe is not None and not isinstance(tool.parallel_safe, bool) and not callable(tool.parallel_safe):
         raise ToolDefinitionError(tool.name, f"parallel_safe is {tool.parallel_safe!r}; expected True, False or a function")
+    if tool.compensate is not None and (tool.kind not in (BodyKind.ASYNC, BodyKind.SYNC) or tool.isolation is not Isolation.NONE):
+        where = "its body is a process" if tool.isolation is Isolation.NONE else 'isolation="process"'
+        problem = f"has compensate={str(tool.compensate)!r}, but {where}, and an undo is a function of the runner's own process"
+        raise ToolDefinitionError(tool.name, problem)
     if tool.resources is not None and not callable(tool.resources):
         raise ToolDefinitionError(tool.name, f"resources is {tool.resources!r}; expected a function")
 

@@ -13,6 +13,7 @@ import anyio.abc
 import anyio.lowlevel
 from pydantic import ValidationError
 
+from toolrunner.effects import Declared
 from toolrunner.facts import EffectStage
 from toolrunner.facts.frozen import FreezeError
 from toolrunner.pipeline.context import BodyServices
@@ -162,7 +163,7 @@ class Conversation:
         if self._tasks is None or message.effect in self._effects:
             return  # its worker is gone before it was let into the block
         try:
-            effect, durable = self._state.ledger.plan(message.kind, message.target, None)
+            effect, durable = self._state.ledger.plan(Declared(message.kind, message.target))
         except Exception as error:  # noqa: BLE001 - the journal's own; the act must not be begun
             self.send(Planned(message.effect, f"it could not be recorded: {text_of(error)}"))
             return

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, final
 import anyio
 from pydantic import JsonValue
 
-from toolrunner.effects import EffectLedger, EffectScope
+from toolrunner.effects import EffectLedger, EffectScope, Undo, UndoFunction
 from toolrunner.errors import RunnerClosed, ToolrunnerError
 from toolrunner.facts.frozen import freeze, freeze_arguments
 from toolrunner.facts.texts import well_formed
@@ -65,8 +65,13 @@ class Hosted:
 
     # What the body asks for.
 
-    def effect(self, kind: str, target: str, shield: bool) -> EffectScope:
-        """An effect of the body. Shielded, it holds the cancel back; the kill after the grace it cannot."""
+    def effect(self, kind: str, target: str, shield: bool, undo: Undo | UndoFunction | None) -> EffectScope:
+        """An effect of the body. Shielded, it holds the cancel back; the kill after the grace it cannot.
+
+        Raises `NotInWorker` for an undo: this process is gone when the time for it has come.
+        """
+        if undo is not None:
+            raise NotInWorker("undo=")
         return self.ledger.declare(kind, target, shield=shield)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Awaitable[ToolResult]:
