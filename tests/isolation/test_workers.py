@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +12,12 @@ import anyio
 import pytest
 from isolation import workers
 from liveness import unique_duration
+from stillness import all_blocked
 
 from toolrunner import AbortController, MemoryJournal, Runner, ToolCall, ToolResult, tool
 from toolrunner.facts import Containment, EffectStage, EffectState, Evidence, Source, StopPhase
 from toolrunner.process import Supervisor
+from toolrunner.process.kept import KeptProcess
 from toolrunner.records import EffectPlanned, Record
 from toolrunner.results import Code, Ended, Outcome
 from toolrunner.tools import Tools
@@ -23,6 +26,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
 BOUND = 60.0
 """Seconds for a test. A worker imports the package, which takes half a second here and several on a machine that is busy."""
+
+LIMITS = (1.0, 4.0, 16.0)
+"""Seconds a body is given, until one was enough for its worker to start: a time limit counts from the release."""
 
 
 @asynccontextmanager
@@ -262,9 +268,24 @@ async def test_a_body_that_ignores_everything_is_killed_after_the_grace_with_all
     assert (result.effects.state, result.effects.evidence) == (EffectState.UNKNOWN, None)
 
 
-async def test_a_time_limit_is_the_keepers_and_the_body_is_told_why(tmp_path: Path) -> None:
+@pytest.mark.parametrize("held_up", [0.0, 0.3], ids=["host in time", "host held up after the release"])
+async def test_a_time_limit_is_the_keepers_and_the_body_is_told_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_up: float
+) -> None:
+    """The worker knows the limit from its host, and the signal comes from its keeper, whose clock runs from the release."""
+    go = KeptProcess.go
+
+    def slow_go(prepared: KeptProcess) -> None:
+        go(prepared)
+        time.sleep(held_up)
+
+    monkeypatch.setattr(KeptProcess, "go", slow_go)
     async with opened(workers.watchful) as runner:
-        result = await runner.run(ToolCall("watchful", {"ready": str(tmp_path / "ready")}, timeout=5))
+        for limit in LIMITS:
+            ready = tmp_path / f"ready-{limit}"
+            result = await runner.run(ToolCall("watchful", {"ready": str(ready)}, timeout=limit))
+            if ready.exists():
+                break
     assert (result.outcome, result.code, result.ended) == (Outcome.TIMED_OUT, Code.TIMED_OUT, Ended.RETURNED)
     assert result.value == "timeout: the time limit is over"
     assert result.stop is not None
@@ -395,7 +416,7 @@ async def written(path: Path, act: Callable[[Slow, AbortController], Any]) -> To
 
         tasks.start_soon(run)
         await journal.planned.wait()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert not path.exists()
         act(journal, controller)
     return results[0]

@@ -78,7 +78,7 @@ class IsolatedBody(Body):
         self._prepared.go()
         self._theirs.close()  # not before: without a keeper the process is made by `go`
         timeout = _timeout(self._state)
-        self._talk.send(replace(self._start, over_at=None if timeout is None else time.monotonic() + timeout))
+        self._talk.send(replace(self._start, over_at=None if timeout is None else released + timeout))
         talk = self._services.root.spawn(self._talk.run, f"worker {self._state.name}")
         end = await released_end(self._state, self._prepared)
         for take_back in self._timers:
