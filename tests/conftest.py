@@ -1,7 +1,8 @@
 """Shared by every test: the loops they run on, the leak guard around each of them, and the users they run as.
 
 Async tests are marked `pytest.mark.anyio` and run on asyncio (debug) and trio; those marked `uvloop`, or all with `--all-loops`,
-run on uvloop too. A module that needs a virtual clock overrides `anyio_backend`.
+run on uvloop too. Where limits are waited for, `virtual_time` gives both loops a clock that jumps: an hour costs nothing, and
+a busy machine is no slower than an idle one. (Not with threads or processes: while they work, the loop has nothing to do.)
 """
 
 import os
@@ -18,6 +19,8 @@ import pytest
 import uvloop
 from hypothesis import settings
 from plain_user import PlainUser, plain_user
+from stillness import VirtualLoop
+from trio.testing import MockClock
 
 TESTS = Path(__file__).parent
 PROCESS_FOLDERS = {"process", "cli", "infra"}
@@ -73,8 +76,12 @@ def pytest_report_header() -> str:
     ]
 )
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    backend: tuple[str, dict[str, Any]] = request.param
-    return backend
+    name, options = request.param
+    if request.node.get_closest_marker("virtual_time"):
+        # A clock belongs to one run of one loop.
+        clock = {"clock": MockClock(autojump_threshold=0)} if name == "trio" else {"loop_factory": VirtualLoop}
+        options = {**options, **clock}
+    return name, options
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 import trio
+from stillness import all_blocked
 from trio.testing import MockClock
 
 from toolrunner.abort import AbortController, AbortError, AbortSignal
@@ -29,7 +30,7 @@ async def settled() -> None:
     """Until callbacks that are on their way have come: those of another loop pass through this loop's own queue."""
     with anyio.fail_after(5):
         for _ in range(3):
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
 
 
 # The latch.
@@ -251,7 +252,7 @@ async def test_waiting_and_callbacks_count_as_seen_when_they_are_told() -> None:
                     shown.on_abort(told.set)
                 else:
                     group.start_soon(_sleep_in_scope, shown)
-                await anyio.wait_all_tasks_blocked()
+                await all_blocked()
                 assert not shown.observed or controller.signal.aborted
                 controller.abort()
                 await settled()
@@ -437,7 +438,7 @@ async def test_an_abort_from_a_signal_handler_is_told() -> None:
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(controller.signal.wait)
-                await anyio.wait_all_tasks_blocked()
+                await all_blocked()
                 os.kill(os.getpid(), signal.SIGUSR1)
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -477,7 +478,7 @@ async def test_an_abort_from_a_finalizer_is_told() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(controller.signal.wait)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             gc.collect()
     assert controller.signal.reason == AbortReason("caller", "collected")
 
@@ -516,7 +517,7 @@ async def test_wait_returns_the_reason_also_when_it_is_there_already() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             group.start_soon(wait)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert reasons == []
             controller.abort("now")
         await wait()
@@ -529,7 +530,7 @@ async def test_a_wait_that_is_cancelled_keeps_nothing() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(controller.signal.wait)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert subscriptions(controller) == 1
             group.cancel_scope.cancel()
     assert subscriptions(controller) == 0
@@ -553,7 +554,7 @@ async def test_a_scope_ends_its_block_quietly_when_aborted() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(work)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             threading.Thread(target=controller.abort).start()
     assert reached == ["in", "after", "not cancelled any more"]
     assert subscriptions(controller) == 0

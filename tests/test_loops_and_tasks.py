@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 import sniffio
+from stillness import all_blocked
 from trio.testing import MockClock
 
 from toolrunner.errors import ConfigError
@@ -163,7 +164,7 @@ async def test_a_detached_task_is_not_lost_to_the_garbage_collector() -> None:
     spawn_detached(work, "work", contextvars.copy_context())
     assert [task.get_name() for task in from_loops] == ["work"]
     over.set()
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     assert not from_loops
 
 
@@ -185,7 +186,7 @@ async def test_the_native_task_is_the_one_that_runs() -> None:
 
 async def spawned(root: TaskRoot, fn: Callable[[], Any], name: str = "task") -> OwnedTask:
     task = root.spawn(fn, name)
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     return task
 
 
@@ -213,7 +214,7 @@ async def test_the_root_knows_who_lives_and_waits_for_all_later_ones_too() -> No
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             go.set()
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             go_on.set()
     assert order == ["first", "second", "empty"]
     assert not root.live
@@ -417,7 +418,7 @@ async def test_a_second_cancel_that_is_not_ours_is_noticed() -> None:
 
     box.append(await spawned(root, work))
     box[0].cancel()
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     native[0].cancel()
     with anyio.fail_after(5):
         await box[0].done.wait()
@@ -465,7 +466,7 @@ async def test_a_wait_through_ends_with_its_event() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(wait_through, event)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             event.set()
         await wait_through(event)
 
@@ -499,10 +500,10 @@ async def test_a_wait_through_holds_against_native_cancels_and_tells_once(cancel
         pytest.skip("native cancels are asyncio's")
     event, told = anyio.Event(), list[str]()
     task = asyncio.create_task(wait(event, lambda: told.append("told")))
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     for _ in range(cancels):
         task.cancel()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert not task.done()
     used = time.process_time()
     await asyncio.sleep(0.3)
@@ -542,10 +543,10 @@ async def test_a_wait_in_the_runners_own_task_outlasts_the_cancel_of_all_there_i
                 order.append("waited")
 
             group.start_soon(own_task)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
-                await anyio.wait_all_tasks_blocked()
+                await all_blocked()
                 used = time.process_time()
                 await anyio.sleep(0.3)
                 assert time.process_time() - used < 0.15, "the cancel is delivered again and again"
@@ -565,7 +566,7 @@ async def test_a_happening_wakes_all_who_wait_and_lets_through_who_comes_later()
         async with anyio.create_task_group() as group:
             for number in range(3):
                 group.start_soon(wait, number)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert not happening.is_set()
             assert woken == []
             happening.set()

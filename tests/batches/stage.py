@@ -19,10 +19,6 @@ BOUND = 10.0
 """Seconds for a whole test whose waits are all gates. Milliseconds on an idle machine; this one may be busy on every core."""
 
 
-CALLBACK_DEPTH = 5
-"""Callbacks that one event sets off one after the other at the most: anyio looks at tasks only, each look lets one turn pass."""
-
-
 @dataclass(slots=True)
 class Part:
     """One body under the test's control."""
@@ -159,12 +155,6 @@ async def opened(*tools: Tools, bound: float = BOUND, **settings: Any) -> AsyncI
             await runner.aclose(limit=1)
             raise
         await runner.aclose()
-
-
-async def quiet() -> None:
-    """Wait until nothing moves any more: whatever has not happened by then does not happen by itself."""
-    for _ in range(CALLBACK_DEPTH):
-        await anyio.wait_all_tasks_blocked()
 
 
 def ids(batch: Any) -> list[str | None]:

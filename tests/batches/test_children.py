@@ -5,7 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, assert_never_entered, of_type, opened, quiet, step
+from batches.stage import Stage, assert_never_entered, of_type, opened, step
+from stillness import quiet
 
 from toolrunner import AbortController, Runner, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.errors import NestedRun

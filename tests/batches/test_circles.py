@@ -3,6 +3,7 @@
 import anyio
 import pytest
 from batches.stage import BOUND
+from stillness import all_blocked
 
 from toolrunner import Runner, ToolCall, ToolContext, tool
 from toolrunner.results import Code, ErrorKind, Outcome, Retry
@@ -53,7 +54,7 @@ async def test_a_child_is_not_kept_out_by_a_call_that_waits_for_its_parents_lock
     async with Runner([parent, leaf]) as runner:
         with anyio.fail_after(BOUND):
             batch = runner.start_batch([ToolCall("parent"), ToolCall("leaf", {"key": "k"})])
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             waits.set()
             first, second = await batch
     assert first.value == Outcome.SUCCEEDED

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from batches.stage import BOUND, Stage, alone, assert_never_entered, opened, quiet, step, stubborn, text, until
+from batches.stage import BOUND, Stage, alone, assert_never_entered, opened, step, stubborn, text, until
 from liveness import Lifeline, survivors_now, unique_duration
+from stillness import quiet
 
 from toolrunner import AbortSignal, MemoryJournal, Runner, ToolCall, shell, tool
 from toolrunner.errors import RunnerClosed

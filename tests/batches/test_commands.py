@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from batches.stage import assert_claims_no_more_than_known, assert_never_entered, opened, text, until
 from liveness import Lifeline, survivors, unique_duration
+from stillness import all_blocked
 
 from toolrunner import AbortController, Command, ToolCall, ToolResult, command_tool, shell
 from toolrunner.records import Record
@@ -262,7 +262,7 @@ async def test_max_processes_bounds_the_commands_of_all_batches(tmp_path: Path) 
             loop = f"{line.sh}; while [ ! -e {go} ]; do sleep 0.01; done"
             batches = [runner.start_batch([ToolCall("script", {"line": loop})]) for _ in range(3)]
             await line.opened(2)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert runner._services is not None
             assert runner._services.leases.held == 2
             go.touch()

@@ -4,7 +4,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Refusing, Stage, opened, quiet, step, text
+from batches.stage import Refusing, Stage, opened, step, text
+from stillness import quiet
 
 from toolrunner import AbortController, ToolCall, ToolResult
 from toolrunner.abort import AbortSignal

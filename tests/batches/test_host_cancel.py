@@ -8,7 +8,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from batches.stage import Stage, alone, assert_never_entered, of_type, opened, quiet, step, stubborn, text
+from batches.stage import Stage, alone, assert_never_entered, of_type, opened, step, stubborn, text
+from stillness import quiet
 
 from toolrunner import Runner
 from toolrunner.errors import ConfigError, NotSettled

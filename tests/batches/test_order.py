@@ -5,7 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, alone, ids, of_type, opened, quiet, step
+from batches.stage import Stage, alone, ids, of_type, opened, step
+from stillness import quiet
 
 from toolrunner import Decision, Runner, ToolCall, ToolResult, tool
 from toolrunner.abort import AbortSignal

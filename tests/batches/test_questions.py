@@ -5,7 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, assert_never_entered, ids, of_type, opened, quiet, step, text
+from batches.stage import Stage, assert_never_entered, ids, of_type, opened, step, text
+from stillness import quiet
 
 from toolrunner import AbortController, ApprovalRequest, Command, Decision, Policy, Runner, ToolCall, command_tool, tool
 from toolrunner.abort import AbortSignal

@@ -4,7 +4,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, of_type, opened, quiet, text
+from batches.stage import Stage, of_type, opened, text
+from stillness import quiet
 
 from toolrunner import AbortController, ToolCall, ToolContext, ToolError, tool
 from toolrunner.records import Record

@@ -5,7 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Refusing, Stage, alone, assert_never_entered, ids, of_type, opened, quiet, step, stubborn, text
+from batches.stage import Refusing, Stage, alone, assert_never_entered, ids, of_type, opened, step, stubborn, text
+from stillness import quiet
 
 from toolrunner import AbortController, MemoryJournal, Runner, ToolCall, cancel, tool
 from toolrunner.abort import AbortSignal

@@ -4,7 +4,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, alone, ids, opened, quiet, step
+from batches.stage import Stage, alone, ids, opened, step
+from stillness import quiet
 
 from toolrunner import AbortController, Runner, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.errors import ConfigError, NotSettled, UnknownRun

@@ -6,7 +6,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import assert_never_entered, opened, quiet, until
+from batches.stage import assert_never_entered, opened, until
+from stillness import quiet
 
 from toolrunner import AbortController, ToolCall, ToolContext, tool
 from toolrunner.tools import ToolDefinitionWarning

@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
-from batches.stage import Stage, alone, assert_claims_no_more_than_known, opened, quiet, step, text, until
+from batches.stage import Stage, alone, assert_claims_no_more_than_known, opened, step, text, until
+from stillness import quiet
 
 from toolrunner import AbortController, AbortError, ToolCall, ToolContext, ToolError, ToolResult, tool
 from toolrunner.abort import AbortSignal

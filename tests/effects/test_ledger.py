@@ -9,6 +9,7 @@ import anyio
 import anyio.abc
 import pytest
 from anyio.lowlevel import checkpoint
+from stillness import all_blocked
 
 from toolrunner.effects import EffectLedger, fold
 from toolrunner.effects.fold import BodyFacts
@@ -66,7 +67,7 @@ async def test_the_block_waits_until_its_plan_is_durable() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(body)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert not entered.is_set()
             gate.set()
     assert entered.is_set()
@@ -170,7 +171,7 @@ async def test_clean_up_in_a_cancelled_scope_can_record_its_own_shielded_act() -
                             await checkpoint()
 
             group.start_soon(body)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             gate.set()
     assert ledger.records[0].stage is APPLIED
 
@@ -319,7 +320,7 @@ async def test_a_sync_body_waits_until_its_plan_is_durable() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(threads.run, body)
             await planned.wait()
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             assert not entered.is_set()
             gate.set()
     assert entered.is_set()

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+from stillness import all_blocked
 
 from toolrunner import AbortController, BatchResult, MemoryJournal, Runner, ToolCall, ToolResult
 from toolrunner.facts import EffectState, Evidence, StopPhase
@@ -50,7 +51,7 @@ async def stopped_at(runner: Runner, gate: Gate, call: ToolCall, text: str = "en
     await gate.reached()
     assert stop.abort(text)
     # Whatever hears of the abort has heard of it before the gate opens.
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     gate.open()
     return (await batch.results())[0]
 

@@ -22,6 +22,7 @@ from pipeline.bench import (
     text,
     types_of,
 )
+from stillness import all_blocked
 
 from toolrunner import (
     AbortController,
@@ -262,7 +263,7 @@ async def test_a_body_that_ignores_the_abort_keeps_its_result_open_until_it_is_o
         batch = runner.start_batch([ToolCall("stubborn")], signal=stop.signal)
         await gate.reached()
         stop.abort("enough")
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert types_of(journal)[-2:] == ["call/stop_requested", "call/stop_delivered"]
         with pytest.raises(NotSettled):
             runner.result(batch.run_ids[0])

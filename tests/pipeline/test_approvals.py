@@ -19,6 +19,7 @@ from pipeline.bench import (
     text,
     types_of,
 )
+from stillness import all_blocked
 
 from toolrunner import (
     AbortController,
@@ -202,7 +203,7 @@ async def test_an_abort_closes_the_question_at_once_and_what_comes_late_starts_n
         assert not batch.decide(pending.approval_id, Decision.allow())
         gate.open()
         await left.wait()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert runner.result(result.run_id) == result
     assert entered == []
     assert types_of(journal) == ["call/recorded", "call/decided", "call/asked", "call/answered", "call/settled"]
@@ -455,7 +456,7 @@ async def test_an_approval_that_takes_too_long_is_denied_in_words_of_its_own() -
 async def test_an_answer_from_elsewhere_counts_once() -> None:
     async with open_runner([write], policy=ASK, approver=Approver(None)) as runner:
         batch = runner.start_batch([WRITE])
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         [pending] = batch.pending_approvals
         assert batch.decide(pending.approval_id, Decision.allow())
         assert not batch.decide(pending.approval_id, Decision.deny("no"))
@@ -486,7 +487,7 @@ async def wait_in_line(runner: Runner, first: Gate) -> Any:
     """A batch whose second call, approved, waits for the lock of its first."""
     batch = runner.start_batch([ToolCall("locked", {"path": "1"}), ToolCall("locked", {"path": "2"})])
     await first.reached()
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     return batch
 
 
@@ -544,7 +545,7 @@ async def test_an_abort_while_the_expired_grant_is_asked_for_again_starts_nothin
         batch = runner.start_batch([ToolCall("locked", {"path": "1"})])
         await gate.reached()
         second = runner.start_batch([ToolCall("locked", {"path": "2"})], signal=stop.signal)
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         clock.now += 10_000
         approver._gate = question
         gate.open()
@@ -575,7 +576,7 @@ async def test_a_program_put_before_the_approved_one_is_not_what_was_approved(tm
     async with open_runner([locked_tool(gate), prog], policy=Policy.of(ask=["*"]), approver=approver) as runner:
         batch = runner.start_batch([ToolCall("locked", {"path": "1"}), ToolCall("prog")])
         await gate.reached()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert len(approver.asked) == 2
         put_program(early / "prog", f"touch {tmp_path}/swapped")
         gate.open()
@@ -633,7 +634,7 @@ async def test_a_stop_while_a_thread_passes_its_gate_is_told_to_the_body() -> No
         clock.on_read = pass_the_gate
         batch = runner.start_batch([ToolCall("work")], signal=stop.signal)
         await gate.reached()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         gate.open()
         result = only(await batch.results())
     assert seen == [True]

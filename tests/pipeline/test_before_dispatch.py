@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from pipeline.bench import (
     BEFORE_DISPATCH,
@@ -20,6 +19,7 @@ from pipeline.bench import (
     text,
     types_of,
 )
+from stillness import all_blocked
 
 from toolrunner import (
     AbortController,
@@ -432,7 +432,7 @@ async def test_a_body_that_was_not_entered_left_nothing_held(phase: str) -> None
         first = runner.start_batch([ToolCall("locked", {"path": "first"})], signal=first_stop.signal)
         await gate.reached()
         second = runner.start_batch([ToolCall("locked", {"path": "second"})], signal=stop.signal)
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         if phase == "lock":
             stop.abort("enough")
         check_stopped_early(only(await second.results()))

@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from pipeline.bench import FINISHED_FIRST, STOPPED, SUCCEEDED, effects, facts, only, open_runner, stop_of, text
+from stillness import all_blocked
 
 from toolrunner import AbortController, Runner, ToolCall, ToolContext, tool
 from toolrunner.facts import EffectStage, EffectState, Evidence, StopPhase
@@ -107,7 +108,7 @@ async def check_cleaned(way: Any, source: str) -> None:
 
     async def between() -> None:
         await gates[1].reached()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert done == []
         gates[1].open()
 
@@ -122,7 +123,7 @@ async def check_written_whole(way: Any, source: str) -> None:
     gates[:] = [Gate()]
 
     async def between() -> None:
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert done == []
         gates[0].open()
 
@@ -185,7 +186,7 @@ async def test_a_cancel_that_came_too_late_for_the_body_hits_nothing_behind_it(n
     journal = SlowJournal()
 
     async def between() -> None:
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         gates[0].open()
 
     async with open_runner([last, tidy], journal=journal) as runner:
@@ -230,7 +231,7 @@ async def test_a_body_is_cancelled_once_and_its_except_may_await() -> None:
 
     gates[:] = [Gate()]
     async with open_runner([plain]) as runner:
-        result = await abort_it(runner, ToolCall("plain"), anyio.wait_all_tasks_blocked)
+        result = await abort_it(runner, ToolCall("plain"), all_blocked)
     assert cancels == ["once"]
     assert facts(result) == STOPPED
 
@@ -250,7 +251,7 @@ async def test_a_block_inside_a_block_holds_the_cancel_back_to_the_outer_ones_en
     gates[:] = [Gate()]
 
     async def between() -> None:
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         gates[0].open()
 
     async with open_runner([nested]) as runner:

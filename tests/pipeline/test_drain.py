@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 from pipeline.bench import (
     STOPPED,
@@ -14,6 +13,7 @@ from pipeline.bench import (
     open_runner,
     stop_of,
 )
+from stillness import all_blocked
 
 from toolrunner import AbortController, AbortSignal, Decision, Policy, ToolCall, ToolContext, ToolResult, tool
 from toolrunner.facts import StopPhase
@@ -57,7 +57,7 @@ async def drained_at(runner: Any, gate: Gate) -> ToolResult:
     batch = runner.start_batch([WORK], signal=stop.signal)
     await gate.reached()
     assert stop.abort("enough", mode="drain")
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     gate.open()
     return only(await batch.results())
 
@@ -109,7 +109,7 @@ async def test_a_drain_during_the_wait_for_a_lock_closes_the_call() -> None:
         await gates[-1].reached()
         stop = AbortController()
         batch = runner.start_batch([WORK], signal=stop.signal)
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         stop.abort("enough", mode="drain")
         check_stopped_early(only(await batch.results()))
         gates[-1].open()
@@ -167,7 +167,7 @@ async def test_a_started_body_is_not_told_of_a_drain_and_succeeds() -> None:
     async with open_runner([work]) as runner:
         batch, stop = await started(runner)
         stop.abort("enough", mode="drain")
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         gates[-1].open()
         first, second = await batch.results()
     assert facts(first) == SUCCEEDED
@@ -186,7 +186,7 @@ async def test_a_wrappers_drain_lets_its_body_finish() -> None:
         runner.use(wrap)
         batch, _ = await started(runner)
         own.abort("enough", mode="drain")
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         gates[-1].open()
         first, second = await batch.results()
     assert facts(first) == SUCCEEDED
@@ -222,7 +222,7 @@ async def test_an_immediate_abort_upgrades_a_drain_and_keeps_its_reason() -> Non
         batch, stop = await started(runner)
         assert stop.abort("please finish", mode="drain")
         assert not stop.abort("please finish again", mode="drain")
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert stop.abort("no, now")
         first, second = await batch.results()
     assert facts(first) == STOPPED

@@ -23,6 +23,7 @@ from pipeline.bench import (
     stopped_at,
     text,
 )
+from stillness import all_blocked
 
 from toolrunner import AbortController, AbortSignal, Reply, ToolCall, ToolContext, ToolError, ToolResult, tool
 from toolrunner.facts import EffectState, Evidence, StopPhase, Text
@@ -438,7 +439,7 @@ async def test_a_wrapper_that_leaves_while_its_body_runs_is_overruled(gate: Gate
         runner.use(wrap)
         batch = runner.start_batch([ToolCall("wait")])
         await gate.reached()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert not batch._run.done.is_set()
         gate.open()
         result = only(await batch.results())
@@ -457,7 +458,7 @@ async def test_a_wrappers_native_clock_only_listens(gate: Gate, anyio_backend: o
             waiter = asyncio.create_task(go_on(call))
             await gate.reached()
             waiter.cancel()
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             cancelled.set()
             return await waiter
 
@@ -488,7 +489,7 @@ async def test_a_wrappers_scope_around_next_only_listens(gate: Gate) -> None:
         batch = runner.start_batch([ToolCall("wait")])
         await gate.reached()
         scopes[0].cancel()
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         assert not batch._run.done.is_set()
         gate.open()
         result = only(await batch.results())

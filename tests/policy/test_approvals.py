@@ -13,6 +13,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stillness import all_blocked
 
 from toolrunner.abort import AbortController
 from toolrunner.errors import ConfigError
@@ -124,7 +125,7 @@ async def bench(approver: Any, limit: float = 60) -> AsyncIterator[Bench]:
             yield Bench(approver, group, limit)
 
 
-settle = anyio.wait_all_tasks_blocked
+settle = all_blocked
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 from liveness import Lifeline, survivors, unique_duration
+from stillness import all_blocked
 
 from toolrunner import AbortController, ApprovalRequest, Decision, Policy, Runner, ToolCall, ToolResult, shell, tool
 from toolrunner.facts import EffectState, Evidence
@@ -76,7 +77,7 @@ async def test_every_call_gets_its_one_result_although_its_command_could_not_be_
         runner.on_record(seen)
         batch = runner.start_batch([ToolCall("shell", {"command": "x"}, call_id=str(n)) for n in range(3)], signal=stop.signal)
         with anyio.fail_after(BOUND):
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             if how == "keeper lost":
                 (await fake.prepared()).lose_keeper()
             stop.abort()
@@ -172,7 +173,7 @@ async def test_a_call_stopped_while_it_waits_never_starts_later() -> None:
         with anyio.fail_after(BOUND):
             await began.wait()
             queued = runner.start_batch([ToolCall("sends", {"to": "c"})], signal=queued_stop.signal)
-            await anyio.wait_all_tasks_blocked()
+            await all_blocked()
             queued_stop.abort()
             (waited,) = await queued
             release.set()

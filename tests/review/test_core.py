@@ -13,7 +13,8 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from batches.stage import BOUND, Refusing, Stage, alone, assert_never_entered, opened, quiet, step, stubborn, until
+from batches.stage import BOUND, Refusing, Stage, alone, assert_never_entered, opened, step, stubborn, until
+from stillness import all_blocked, quiet
 
 from toolrunner import (
     AbortController,
@@ -217,7 +218,7 @@ async def test_a_lease_granted_in_the_tick_in_which_its_wait_is_cancelled_is_giv
 
     root = TaskRoot()
     task = root.spawn(wait, "waits")
-    await anyio.wait_all_tasks_blocked()
+    await all_blocked()
     held.release()
     task.cancel()
     with anyio.fail_after(5):

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from liveness import Lifeline, survivors, unique_duration
+from stillness import all_blocked
 
 from toolrunner import AbortController, Runner, ToolCall, ToolResult, Toolset
 from toolrunner.errors import ConfigError, ToolDefinitionError
@@ -190,7 +191,7 @@ async def test_calls_wait_for_each_other_whoever_makes_them() -> None:
         for _ in range(5):
             tasks.start_soon(shell, "n=$((${n-0} + 1)); m=$n; sleep 0.02; [ $m = $n ] || broken=1")
         tasks.start_soon(shell.runner.run_batch, [ToolCall("shell", {"command": "n=$((${n-0} + 1))"}) for _ in range(3)])
-        await anyio.wait_all_tasks_blocked()
+        await all_blocked()
         while (await shell("echo $n")).process is None or "8" not in await shell.said("echo $n"):
             pass
         assert await shell.said("echo $n ${broken-whole}") == "8 whole\n"

@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from stillness import all_blocked
 
 from toolrunner import AbortController, Command, Decision, Policy, Runner, ToolResult, command_tool
 from toolrunner.facts import EffectState
@@ -131,7 +132,7 @@ async def run_fake(
                 tasks.start_soon(run)
                 if act is not None:
                     process = await fake.prepared()
-                    await anyio.wait_all_tasks_blocked()
+                    await all_blocked()
                     act(process, caller)
     return results[0], fake
 

@@ -71,8 +71,8 @@ class IsolatedBody(Body):
         if not gate():
             await self.discard()
             return None
-        # Before the release, from which the keeper's clock runs: its SIGTERM must find the worker's own limit over, however long this
-        # host is held up in between.
+        # Before the release, from which the keeper's clock runs: its SIGTERM must find the worker's own limit over, however long
+        # this host is held up in between.
         released = time.monotonic()
         # The moment of action: nothing that could fail or wait between the gate's yes and the release.
         self._prepared.go()
