@@ -92,7 +92,7 @@ class _Action:
         state = self._state
         parent = state.parent.lease if state.parent is not None else None
         try:
-            state.lease = await self._services.leases.ask(self._needs(), state.signal, parent)
+            state.lease = await self._services.leases.ask(self._needs(), state.signal, parent, state)
         except WouldDeadlock as error:
             state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
             return False

@@ -8,13 +8,16 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, final
 
 import anyio
 
 from toolrunner.facts import EffectState
+from toolrunner.pipeline.circles import HeldUp, WaitGraph
+from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.results import Outcome, ToolResult
 
 KEPT_KEYS = 10_000
@@ -62,18 +65,33 @@ class Entry:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting:
-    """A call that waits for a key. `line`: its run id and those of the calls in whose bodies it was made."""
+    """A call that waits for a key: a `Wait`. `leases` are those of the calls in whose bodies it was made."""
 
     entry: Entry
     line: frozenset[str]
-    woken: anyio.Event
+    leases: frozenset[object]
+    woken: anyio.Event = field(default_factory=anyio.Event)
+
+    def above(self) -> AbstractSet[object]:
+        """What those calls hold."""
+        return self.leases
+
+    def can_go_on(self, held: HeldUp) -> bool:
+        """A key is free again when its call has settled: after its child calls, and after the calls before it in its batch."""
+        holder = self.entry.holder
+        while holder is not None and holder.result is None:
+            if holder.run_id in held.calls:
+                return False
+            holder = holder.previous
+        return True
 
 
 @final
 class KeyTable:
     """The keys of one session."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, graph: WaitGraph | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._graph = graph if graph is not None else WaitGraph()
         self._entries: dict[str, Entry] = {}
         self._waiting: dict[Waiting, None] = {}
         self._clock = clock
@@ -104,34 +122,23 @@ class KeyTable:
                 waiting.woken.set()
         self._forget_oldest()
 
-    def closes_circle(self, entry: Entry, line: frozenset[str]) -> bool:
-        """Whether a call of this `line` would wait for one that waits for the line.
+    def wait(self, entry: Entry, line: frozenset[str], leases: frozenset[object] = frozenset()) -> Waiting:
+        """Have `woken` set when the call that has the key settles. `leave` must follow.
 
-        A key is free again when its call has settled: after all its child calls, and after the calls before it in its batch.
+        Raises `WouldDeadlock` when that call waits for one of this `line`, in whatever way.
         """
-        ahead, seen = [entry.holder], set[str]()
-        while ahead:
-            holder = ahead.pop()
-            if holder is None:
-                continue
-            if holder.run_id in line:
-                return True
-            if holder.run_id not in seen:
-                seen.add(holder.run_id)
-                ahead += [waiting.entry.holder for waiting in self._waiting if holder.run_id in waiting.line]
-                if holder.previous is not None and holder.previous.result is None:
-                    ahead.append(holder.previous)
-        return False
-
-    def wait(self, entry: Entry, line: frozenset[str], woken: anyio.Event) -> Waiting:
-        """Have `woken` set when the call that has the key settles. `leave` must follow."""
-        waiting = Waiting(entry, line, woken)
+        waiting = Waiting(entry, line, leases)
         self._waiting[waiting] = None
+        self._graph.enter(waiting, for_key=True)
+        if self._graph.is_stuck(waiting):
+            self.leave(waiting)
+            raise WouldDeadlock
         return waiting
 
     def leave(self, waiting: Waiting) -> None:
         """It waits no more."""
         del self._waiting[waiting]
+        self._graph.leave(waiting)
 
     def _forget_oldest(self) -> None:
         surplus = len(self._entries) - KEPT_KEYS

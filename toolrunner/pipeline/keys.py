@@ -1,8 +1,6 @@
 """The idempotency check between preparation and action: a key is taken, waited for, replayed, or answered with IN_DOUBT."""
 
-import anyio
-
-from toolrunner.abort import AbortSignal
+from toolrunner.pipeline.circles import line_of
 from toolrunner.pipeline.idempotency import Entry, KeyState, KeyTable, arguments_digest
 from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.pipeline.services import Services
@@ -29,11 +27,12 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
         if entry.state is not KeyState.RUNNING:
             _answer(state, entry)
             return False
-        line = frozenset(call.run_id for call in (state, *state.ancestors()))
-        if services.keys.closes_circle(entry, line):
-            state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(WouldDeadlock())))
+        try:
+            is_over = await _wait_for(services.keys, entry, state)
+        except WouldDeadlock as error:
+            state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
             return False
-        if not await _wait_for(services.keys, entry, line, state.signal):
+        if not is_over:
             state.refuse_if_aborted()
             return False
 
@@ -58,14 +57,14 @@ def _answer(state: ActiveCall, entry: Entry) -> None:
     state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(ErrorKind.IN_DOUBT, text))
 
 
-async def _wait_for(keys: KeyTable, entry: Entry, line: frozenset[str], signal: AbortSignal) -> bool:
-    """Wait until the call that has the key settled; False if the abort came first."""
-    woken = anyio.Event()
-    unsubscribe = signal.on_abort(woken.set)
-    waiting = keys.wait(entry, line, woken)
+async def _wait_for(keys: KeyTable, entry: Entry, state: ActiveCall) -> bool:
+    """Wait until the call that has the key settled; False if the abort came first. Raises WouldDeadlock."""
+    leases = frozenset(call.lease for call in state.ancestors() if call.lease is not None)
+    waiting = keys.wait(entry, line_of(state), leases)
+    unsubscribe = state.signal.on_abort(waiting.woken.set)
     try:
         if entry.state is KeyState.RUNNING and not entry.freed:
-            await woken.wait()
+            await waiting.woken.wait()
     finally:
         unsubscribe()
         keys.leave(waiting)

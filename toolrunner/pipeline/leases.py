@@ -1,12 +1,14 @@
 """LeaseDesk: gives a call everything it needs to run at once: resource locks, a thread or process place, its tool's own limit.
 
 All or nothing, in order of asking: a call that waits holds nothing, so two calls cannot wait for each other. State: the leases
-out and the queue, changed by `ask` and `Lease.release` only, synchronously. Nothing here waits for anything but a lease.
+out and the queue, changed by `ask` and `Lease.release` only, synchronously. Who waits here is told to the runner's `WaitGraph`,
+since a holder may wait for something else.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import final
 
@@ -14,6 +16,7 @@ import anyio
 
 from toolrunner.abort import AbortSignal
 from toolrunner.errors import ToolrunnerError
+from toolrunner.pipeline.circles import Caller, HeldUp, WaitGraph, line_of
 from toolrunner.tools import Resource
 
 
@@ -62,46 +65,63 @@ class Lease:
 
 
 class WouldDeadlock(ToolrunnerError):
-    """A child call would wait for a call that waits, through a child of its own, for this one. Becomes a result."""
+    """A call would wait for a call that waits for this one. Becomes a result."""
 
     def __init__(self) -> None:
         super().__init__("it would wait for a call that itself waits for this one; let calls take resources in one order")
 
 
+@final
 @dataclass(eq=False, slots=True)
 class _Waiting:
+    """A `Wait` for a lease."""
+
+    desk: "LeaseDesk"
     lease: Lease
-    granted: anyio.Event
+    line: frozenset[str]
+    granted: anyio.Event = field(default_factory=anyio.Event)
+
+    def above(self) -> AbstractSet[object]:
+        return self.lease.held_above()
+
+    def can_go_on(self, held: HeldUp) -> bool:
+        return self.desk.could_grant(self, held)
 
 
 @final
 class LeaseDesk:
     """Hands out leases. One per runner."""
 
-    __slots__ = ("_out", "_queue", "_used")
+    __slots__ = ("_graph", "_out", "_queue", "_used")
 
-    def __init__(self) -> None:
+    def __init__(self, graph: WaitGraph | None = None) -> None:
+        self._graph = graph if graph is not None else WaitGraph()
         self._out: dict[Lease, None] = {}
         self._queue: list[_Waiting] = []
         self._used: Counter[str] = Counter()
 
-    async def ask(self, needs: Needs, signal: AbortSignal, parent: Lease | None = None) -> Lease | None:
+    async def ask(
+        self, needs: Needs, signal: AbortSignal, parent: Lease | None = None, caller: Caller | None = None
+    ) -> Lease | None:
         """Wait for everything in `needs`; None if `signal` is aborted first (nothing is held then).
 
         A child needs no place that a call above it holds, and is not kept out by the locks of those: else a parent that waits
-        for its child would wait for itself. Raises `WouldDeadlock` for a child whose wait would close a circle of parents.
+        for its child would wait for itself. Raises `WouldDeadlock` for a call whose wait would close a circle; `caller` is the
+        one that asks, so that who waits for its key, or for a call after it in its batch, is seen to wait for it.
         """
         lease = Lease(self, self._without_what_is_held_above(needs, parent), parent)
         if not self._queue and self._fits(lease):  # nobody to overtake, nothing to wait for: most calls
             self._take(lease)
             return lease
-        waiting = _Waiting(lease, anyio.Event())
+        waiting = _Waiting(self, lease, line_of(caller))
         self._queue.append(waiting)
         self._grant()
         if lease in self._out:
             return lease
-        if parent is not None and lease in self._stuck():
-            self._queue.remove(waiting)
+        self._graph.enter(waiting, for_key=False)
+        # Looked at only where somebody may wait for it: the look takes longer the more wait.
+        if (parent is not None or self._graph.has_key_waits) and self._graph.is_stuck(waiting):
+            self._leave(waiting)
             raise WouldDeadlock
         unsubscribe = signal.on_abort(waiting.granted.set)
         try:
@@ -113,9 +133,13 @@ class LeaseDesk:
         finally:
             unsubscribe()
             if waiting in self._queue:
-                self._queue.remove(waiting)
+                self._leave(waiting)
                 self._grant()
         return lease if lease in self._out else None
+
+    def _leave(self, waiting: _Waiting) -> None:
+        self._queue.remove(waiting)
+        self._graph.leave(waiting)
 
     @property
     def held(self) -> int:
@@ -151,34 +175,25 @@ class LeaseDesk:
                 blocked_pools.update(full)
                 blocked.append(lease)
                 continue
-            self._queue.remove(waiting)
+            self._leave(waiting)
             self._take(lease)
             waiting.granted.set()
 
-    def _stuck(self) -> set[Lease]:
-        """Waiting leases that can never be granted, since what they wait for waits, through its children, for them.
+    def could_grant(self, waiting: _Waiting, held: HeldUp) -> bool:
+        """For the graph: whether a lease would be granted if all went on but what is held up.
 
-        All are taken as stuck at first; one is not if everything it waits for can go on. A holder can go on unless a child of
-        its call is stuck; of a full pool it is enough that one holder can.
+        A holder is held up by a child that is; of a full pool it is enough that one holder is not.
         """
-        stuck = {waiting.lease for waiting in self._queue}
-        while True:
-            freed = {lease for lease in stuck if self._can_be_granted(lease, stuck)}
-            if not freed:
-                return stuck
-            stuck -= freed
-
-    def _can_be_granted(self, lease: Lease, stuck: set[Lease]) -> bool:
-        held_up = set().union(*(one.held_above() for one in stuck))
-        above = lease.held_above()
+        lease, above = waiting.lease, waiting.lease.held_above()
+        held_up = [one for one in self._out if one in held.leases]
         if self._conflicts(lease, above, held_up):
             return False
-        ahead = list(takewhile(lambda one: one is not lease, (waiting.lease for waiting in self._queue)))
-        if self._conflicts(lease, above, [one for one in ahead if one in stuck]):
+        ahead = takewhile(lambda one: one is not waiting, self._queue)
+        if self._conflicts(lease, above, [one.lease for one in ahead if one in held.waits]):
             return False
         return all(
             self._used[place.pool] < place.limit
-            or any(one not in held_up for one in self._out if any(place.pool == other.pool for other in one.needs.places))
+            or any(one not in held.leases for one in self._out if any(place.pool == other.pool for other in one.needs.places))
             for place in lease.needs.places
         )
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from toolrunner.loops import loop_caller, poster
 from toolrunner.observe import Watches
+from toolrunner.pipeline.circles import WaitGraph
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
 from toolrunner.pipeline.jobs import JobRecords
@@ -37,6 +38,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
     """The parts as the pipeline sees them."""
     post = poster()
     watches = Watches()
+    graph = WaitGraph()
     return Services(
         root=root,
         catalogue=catalogue,
@@ -48,9 +50,9 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
             settings.approver, append=hub.emit, spawn=partial(root.spawn, foreign=True), limit=settings.approval_timeout
         ),
         grants=Grants(),
-        leases=LeaseDesk(),
+        leases=LeaseDesk(graph),
         threads=WorkerThreads(),
-        keys=KeyTable(),
+        keys=KeyTable(graph),
         watches=watches,
         prepare_process=prepare_process,
         shells=Shells(prepare_process),
