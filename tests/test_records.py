@@ -19,8 +19,8 @@ KINDS: tuple[type[Any], ...] = get_args(get_args(Record)[0])
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Record)
 NAMES = {
     "call/recorded", "call/decided", "call/asked", "call/answered", "call/modified", "call/dispatched", "call/stop_requested",
-    "call/stop_delivered", "call/ended", "call/settled", "effect/planned", "effect/applied", "effect/unknown",
-    "effect/not_applied", "effect/undone", "job/started", "job/ended", "output", "progress", "still_running",
+    "call/stop_delivered", "call/ended", "call/settled", "call/reconciled", "effect/planned", "effect/applied",
+    "effect/unknown", "effect/not_applied", "effect/undone", "job/started", "job/ended", "output", "progress", "still_running",
 }  # fmt: skip
 TRANSIENT = {"output", "progress", "still_running"}
 
@@ -35,6 +35,7 @@ SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "outcome": st.sampled_from(Outcome),
     "code": st.none() | st.sampled_from(Code),
     "ended": st.none() | st.sampled_from(Ended),
+    "expires": st.none() | st.floats(0, 1e9),
     "waited": st.floats(0, 100),
     "done": st.none() | st.floats(0, 100),
     "total": st.none() | st.floats(0, 100),

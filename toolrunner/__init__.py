@@ -4,6 +4,7 @@ import toolrunner.alone  # noqa: F401  # the check: before the rest, which might
 from toolrunner.abort import AbortController, AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolError, ToolrunnerError
+from toolrunner.journal import SqliteJournal
 from toolrunner.memory import MemoryJournal
 from toolrunner.pipeline.hooks import ask, block, cancel, replace
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
@@ -24,6 +25,7 @@ __all__ = [
     "Policy",
     "Reply",
     "Runner",
+    "SqliteJournal",
     "ToolCall",
     "ToolContext",
     "ToolError",

@@ -114,6 +114,117 @@ class UntrueResult(ToolrunnerInternalError, ValueError):
         self.why = why
 
 
+class JournalError(ToolrunnerError):
+    """A journal on disk cannot be opened, written or read. Each kind has a class, so that programs need not read the text.
+
+    Raised by `SqliteJournal.open` and the readers before anything runs, and by waits for records of a journal that failed since.
+    """
+
+    def __init__(self, path: object, problem: str, advice: str) -> None:
+        super().__init__(f"the journal {path}: {problem}; {advice}")
+        self.path = str(path)
+        self.problem = problem
+
+
+class JournalOwned(JournalError):
+    """Another process, or another journal object of this one, owns it. (Locked by somebody else: `JournalLocked`.)"""
+
+    def __init__(self, path: object, pid: int) -> None:
+        owner = f"process {pid} owns it" if pid else "a process that cannot be seen from here owns it"
+        super().__init__(path, owner, "read it meanwhile, use another session, or wait until its owner is over")
+        self.pid = pid
+
+
+class JournalLocked(JournalError):
+    """A program that is not its owner keeps the file locked, a database browser say."""
+
+    def __init__(self, path: object, waited: float) -> None:
+        super().__init__(path, f"another program has kept it locked for {waited:g} s", "close that program and try again")
+
+
+class JournalFull(JournalError):
+    """No room: the disk is full, or a quota or a limit of file sizes is reached."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(path, problem, "make room (or raise the limit) and open it again")
+
+
+class JournalReadOnly(JournalError):
+    """File or folder may not be written by this user, or the file system is read-only."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(path, problem, "choose a place that you may write to, or read it only")
+
+
+class JournalMissing(JournalError):
+    """There is no such journal. Readers never make one."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(path, "there is no such file", "name an existing journal or session")
+
+
+class JournalUnreadable(JournalError):
+    """It is there, and may not be read by this user; or what belongs to it is missing."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(path, problem, "read it as its owner, and together with its -wal and -shm files")
+
+
+class JournalNotLocal(JournalError):
+    """Its file system is not of this machine, so neither locks nor shared memory can be trusted."""
+
+    def __init__(self, path: object, kind: str) -> None:
+        super().__init__(path, f"its file system is {kind}, which is not a local disk", "choose a place on a local disk")
+        self.kind = kind
+
+
+class JournalNoWal(JournalError):
+    """SQLite does not answer `wal` there, and without it readers would block the owner."""
+
+    def __init__(self, path: object, answer: str) -> None:
+        super().__init__(path, f"SQLite answered {answer!r} when asked for write-ahead logging", "choose a place on a local disk")
+
+
+class JournalTooNew(JournalError):
+    """A later version of toolrunner made it; nothing is guessed about what that one wrote."""
+
+    def __init__(self, path: object, found: int, known: int) -> None:
+        super().__init__(
+            path,
+            f"it has schema version {found}, this version of toolrunner knows {known}",
+            f"use a version of toolrunner that knows schema version {found}",
+        )
+        self.found = found
+
+
+class JournalDamaged(JournalError):
+    """It is no journal of toolrunner, or not whole."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(path, problem, "keep the file, look at it with `toolrunner journal check`, and use another session")
+
+
+class JournalFailed(JournalError):
+    """A write failed for another reason, or could not keep up. What was waited for may be on disk or not."""
+
+    def __init__(self, path: object, problem: str) -> None:
+        super().__init__(path, problem, "find out why and open it again")
+
+
+class JournalForked(JournalError):
+    """A forked process uses the journal object of its parent, which goes on writing."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(path, "it was inherited by a forked process", "open one of its own there")
+
+
+class JournalClosed(JournalError):
+    """It was closed."""
+
+    def __init__(self, path: object) -> None:
+        super().__init__(path, "it is closed", "open it again")
+
+
 class ToolError(Exception):
     """Raised by a tool's body: it failed for a reason of its own. The model reads `message`; `kind` is for programs.
 

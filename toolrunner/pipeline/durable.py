@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 import anyio
 
 from toolrunner.effects import DURABLE_WAIT
+from toolrunner.errors import JournalError
 from toolrunner.facts import Note, NoteKind
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -15,7 +16,10 @@ async def journal_problem(state: ActiveCall, services: Services, pending: Awaita
     problem = None
     if pending is not None:
         with anyio.move_on_after(DURABLE_WAIT) as bound:
-            await pending
+            try:
+                await pending
+            except JournalError as error:
+                problem = error.problem
         if bound.cancelled_caught:
             problem = f"it did not answer within {DURABLE_WAIT:g} s"
     problem = services.journal.error or problem
