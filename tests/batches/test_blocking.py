@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from batches.stage import text
 from liveness import survivors_now, unique_duration
 
@@ -120,6 +121,42 @@ def test_ctrl_c_aborts_waits_for_what_was_started_and_is_raised_on(backend: str)
     assert first.stop is not None
     assert (first.stop.source, first.stop.reason) == ("host", "KeyboardInterrupt")
     assert (second.code, second.started) == ("ABORTED_BEFORE_DISPATCH", False)
+
+
+@both_loops
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_ctrl_c_while_a_call_is_handed_to_the_loop_leaves_nothing_running(
+    backend: str, handed_over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It strikes where the calling thread does not yet know whether the loop has the call."""
+    working, trace, left = threading.Event(), list[str](), [KeyboardInterrupt()]
+
+    @tool
+    def work(ctx: ToolContext[Any]) -> str:
+        working.set()
+        while not ctx.signal.aborted:
+            time.sleep(0.001)
+        trace.append("body over")
+        return "kept"
+
+    start = BlockingPortal.start_task_soon
+
+    def struck(portal: BlockingPortal, fn: Any, *args: Any) -> Any:
+        if left and not handed_over:
+            raise left.pop()
+        future = start(portal, fn, *args)
+        if left:
+            working.wait(10)
+            raise left.pop()
+        return future
+
+    with Runner.blocking([work], backend=backend) as runner:
+        monkeypatch.setattr(BlockingPortal, "start_task_soon", struck)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run("work")
+        trace.append("raised")
+    assert trace == (["body over", "raised"] if handed_over else ["raised"])
+    assert working.is_set() is handed_over
 
 
 SCRIPT = textwrap.dedent("""

@@ -6,9 +6,10 @@ that has ended, and is then raised on.
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar, final
+from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -42,14 +43,35 @@ class _Raised:
     error: BaseException
 
 
-async def _kept(fn: Callable[[], Awaitable[T]]) -> T | _Raised:
-    """A body's KeyboardInterrupt or SystemExit, as a value: raised through the portal it would end the loop and the runner."""
-    try:
-        return await fn()
-    except (Exception, anyio.get_cancelled_exc_class()):
-        raise
-    except BaseException as error:  # noqa: BLE001 - also a group that holds one
-        return _Raised(error)
+@final
+class _Errand(Generic[T]):
+    """One thing to do on the loop's thread: `take` may be put there twice and does it once."""
+
+    def __init__(self, fn: Callable[[], Awaitable[T]]) -> None:
+        self._fn = fn
+        self._taken = False  # changed on the loop only
+        self.outcome: Future[T | _Raised] = Future()
+
+    async def take(self) -> None:
+        if self._taken:
+            return
+        self._taken = True
+        try:
+            self.outcome.set_result(await self._kept())
+        except Exception as error:  # noqa: BLE001 - it is the caller's, in the other thread
+            self.outcome.set_exception(error)
+        except BaseException as error:  # the loop is being torn down
+            self.outcome.set_exception(error)
+            raise
+
+    async def _kept(self) -> T | _Raised:
+        """A body's KeyboardInterrupt or SystemExit, as a value: raised through the portal it would end loop and runner."""
+        try:
+            return await self._fn()
+        except (Exception, anyio.get_cancelled_exc_class()):
+            raise
+        except BaseException as error:  # noqa: BLE001 - also a group that holds one
+            return _Raised(error)
 
 
 @final
@@ -111,13 +133,17 @@ class BlockingRunner:
 
     def _call(self, fn: Callable[[], Awaitable[T]], ours: AbortController) -> T:
         assert self._portal is not None, "use it in a with block"
-        future = self._portal.start_task_soon(lambda: _kept(fn))
+        errand = _Errand(fn)
         try:
-            outcome = future.result()
+            self._portal.start_task_soon(errand.take)
+            outcome = errand.outcome.result()
         except KeyboardInterrupt:
             ours.abort("KeyboardInterrupt")
+            # It may have come before the loop had the errand or long after, which nobody can tell here. Put once more it is taken
+            # once, and what is taken only now starts nothing.
+            self._portal.start_task_soon(errand.take)
             # What was started is awaited; its own errors give way to the interrupt. A second Ctrl-C stops waiting here.
-            future.exception()
+            errand.outcome.exception()
             raise
         if isinstance(outcome, _Raised):
             raise outcome.error
