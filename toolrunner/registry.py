@@ -95,6 +95,9 @@ def _roll_up(parent: ActiveCall, child: ActiveCall) -> None:
     result = child.result
     assert result is not None
     parent.ledger.roll_up(result.effects.records, owner=child.run_id)
+    if not child.left_running:  # what its body still works on is nobody's to undo
+        parent.ledger.adopt_undos(child.ledger)
+        parent.undo_resources += (*child.resources, *child.undo_resources)
     # A child that is only assumed to have changed something leaves no record; its parent's own end is judged the same way, unless
     # the parent is declared to change nothing, which its child then contradicts.
     tool = parent.registration.tool if parent.registration is not None else None
@@ -103,6 +106,10 @@ def _roll_up(parent: ActiveCall, child: ActiveCall) -> None:
     if contradicted or result.effects.state in (EffectState.UNKNOWN, EffectState.PARTIAL):
         doubt = EffectRecord(f"{child.run_id}/call", "call", child.name, EffectStage.UNKNOWN, owner=child.run_id)
         parent.ledger.roll_up([doubt])
+        if result.effects.state is EffectState.PARTIAL:  # undone with the rest, if all that it recorded is
+            parent.doubts[doubt.effect_id] = frozenset(
+                record.effect_id for record in result.effects.records if not record.is_around
+            )
     if result.effects.state is EffectState.COMPLETED and result.effects.evidence is not Evidence.REPORTED:
         parent.silent_children = True
     parent.children_running = joined(parent.children_running, result.still_running)

@@ -72,10 +72,11 @@ class Happening:
 class OwnedTask:
     """One task of the root."""
 
-    __slots__ = ("_native", "_scope", "done", "name")
+    __slots__ = ("_native", "_scope", "_shielded", "done", "name")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, shielded: bool = False) -> None:
         self.name = name
+        self._shielded = shielded
         self.done = Happening()
         self._native: Any = None
         self._scope: anyio.CancelScope | None = None
@@ -125,7 +126,7 @@ class OwnedTask:
             if hasattr(self._native, "cancel"):
                 await fn()
             else:
-                with anyio.CancelScope() as self._scope:
+                with anyio.CancelScope(shield=self._shielded) as self._scope:
                     await fn()
         except BaseException as error:  # whoever spawned it has put its own catch around fn; this is the last resort
             if not isinstance(error, anyio.get_cancelled_exc_class()):
@@ -151,12 +152,14 @@ class TaskRoot:
         *,
         context: contextvars.Context | None = None,
         foreign: bool = False,
+        shielded: bool = False,
     ) -> OwnedTask:
         """Start `fn` in a task of its own, soon, in `context` (default: a copy of the current one).
 
         `foreign`: it runs a hook's or an approver's code and no body, so at the end it is not waited for without a bound.
+        `shielded`: trio's tear-down, too, waits for it instead of cancelling it; asyncio's cancels every task once.
         """
-        task = OwnedTask(name)
+        task = OwnedTask(name, shielded=shielded)
         self._live.add(task)
         if foreign:
             self._foreign.add(task)

@@ -7,6 +7,7 @@ facts, effects above all, are put in after them.
 from dataclasses import replace
 
 from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
+from toolrunner.pipeline.compensate import compensate
 from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
 from toolrunner.pipeline.jobs import end_jobs, living
@@ -29,8 +30,10 @@ async def finish(state: ActiveCall, services: Services) -> ToolResult:
         for hook in services.hooks.post:
             await _ask_post_hook(state, services, hook)
             check_after(state)
-    if state.cause is not None and state.jobs:
-        await end_jobs(state)  # a call that was stopped leaves nothing behind
+    if state.cause is not None:
+        if state.jobs:
+            await end_jobs(state)  # a call that was stopped leaves nothing behind
+        await compensate(state, services)  # of a stop that came after the body; else it was done when that had ended
     return publish(state, services)
 
 
@@ -210,7 +213,7 @@ def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:
     if state.end is None:
         return state.left_running
     kept = state.end.process is not None and bool(state.end.process.kept)
-    return joined(() if kept else state.end.still_running, state.children_running, living(state))
+    return joined(state.undos_running, () if kept else state.end.still_running, state.children_running, living(state))
 
 
 def joined(*parts: tuple[StillRunning, ...] | None) -> tuple[StillRunning, ...] | None:

@@ -1,11 +1,11 @@
 """Row 9: one started body until it is over. It is awaited unconditionally; stops are delivered, and told while they last.
 
 State: one LiveBody per attempt, changed in its own task and by callbacks on the same loop. When the body ends, in this order: its
-clock stops, its children end, the scan is made, `call/ended` is durable, and only then locks and places are given back.
+clock stops, its children end, the scan is made, `call/ended` is durable, what a stopped call did is undone, and only then locks
+and places are given back.
 """
 
 import contextlib
-import contextvars
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import final
@@ -16,9 +16,11 @@ from toolrunner.abort import AbortSignal
 from toolrunner.facts import StillRunning, StillRunningKind, StopPhase
 from toolrunner.loops import call_later
 from toolrunner.pipeline.bodies import Body
+from toolrunner.pipeline.compensate import compensate
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.finish import body_result
+from toolrunner.pipeline.nesting import body_context
 from toolrunner.pipeline.retry import will_retry
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -31,22 +33,6 @@ REPORT_AFTER = 0.5
 
 REPORT_AT_MOST = 10.0
 """Seconds between two such reports at the most; the pauses double up to here."""
-
-
-_INSIDE: contextvars.ContextVar[tuple[Services, ...]] = contextvars.ContextVar("toolrunner_inside", default=())
-"""The runners in one of whose bodies the current code runs, outermost first."""
-
-
-def inside_body_of(services: Services) -> bool:
-    """Whether the current code runs in a body of this runner."""
-    return any(one is services for one in _INSIDE.get())
-
-
-def body_context(state: ActiveCall, services: Services) -> contextvars.Context:
-    """The submitter's context variables, for one body."""
-    context = state.context.copy()
-    context.run(lambda: _INSIDE.set((*_INSIDE.get(), services)))
-    return context
 
 
 def leave_running(state: ActiveCall) -> None:
@@ -138,6 +124,8 @@ class LiveBody:
         state.scan = await end_watch(state, self._services)
         state.end = end
         await self._record_end()
+        if state.cause is not None:
+            await compensate(state, self._services)
         if not will_retry(state):
             self._give_back()
 

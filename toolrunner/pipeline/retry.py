@@ -22,7 +22,7 @@ def will_retry(state: ActiveCall) -> bool:
     tool = state.registration.tool
     if tool.retry is None or state.attempts >= tool.retry.attempts or state.refusal is not None:
         return False
-    if state.left_running:  # it was settled already
+    if state.left_running or state.undos_running:  # it was settled already; or something of the last attempt is still at work
         return False
     if not state.started or state.end is None or state.signal.aborted or state.end.fatal is not None:
         return False

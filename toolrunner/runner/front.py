@@ -19,7 +19,7 @@ from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
 from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
-from toolrunner.pipeline.live import inside_body_of
+from toolrunner.pipeline.nesting import inside_body_of
 from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
 from toolrunner.process import JobTable, Processes, Supervisor
