@@ -1,8 +1,9 @@
 """The texts that the host itself puts into a conversation: interruption markers and generated notes. Pure; no state.
 
 Every text comes from a closed set and is recognised exactly: markers by membership, notes by taking their words apart, building
-the note again and comparing. So nothing a user, a model or a tool wrote is ever taken for the host's word. None of them instructs,
-addresses anybody or tells what the model did: such text in a user's turn reads as an injected prompt, and models refuse it.
+the note again and comparing. So nothing a user, a model or a tool wrote is ever taken for the host's word. None of them
+instructs, addresses anybody or tells what the model did: such text in a user's turn reads as an injected prompt, and models
+refuse it.
 """
 
 import re

@@ -43,8 +43,6 @@ TEXTS = {
 NAMES = st.from_regex(r"[A-Za-z0-9_.:-]{1,128}", fullmatch=True)
 ODD_NAMES = st.sampled_from(["a`b", "a\nb", "x" * 129, "", "a, `b"])
 SOME_NAMES = st.lists(NAMES | st.text(max_size=20) | ODD_NAMES, min_size=1, max_size=4)
-    NAMES | st.text(max_size=20) | st.sampled_from(["a`b", "a\nb", "x" * 129, "", "a, `b"]), min_size=1, max_size=4
-)
 
 
 @pytest.mark.parametrize("reason", InterruptReason)
