@@ -76,6 +76,7 @@ async def test_two_tasks_that_close_at_once_both_wait_for_the_end() -> None:
 
 
 @pytest.mark.case("E16")
+@pytest.mark.virtual_time
 async def test_a_bounded_close_publishes_what_runs_on_as_still_running() -> None:
     stage = Stage()
     with anyio.fail_after(10):

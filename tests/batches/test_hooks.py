@@ -15,6 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.case("E27")
 @pytest.mark.parametrize("swallows", [False, True], ids=["obeys its cancel", "swallows its cancel"])
+@pytest.mark.virtual_time
 async def test_a_hook_that_never_returns_is_an_error_at_its_bound_and_nothing_is_dispatched(swallows: bool) -> None:
     stage, go, left = Stage(), anyio.Event(), list[str]()
 
@@ -44,6 +45,7 @@ async def test_a_hook_that_never_returns_is_an_error_at_its_bound_and_nothing_is
 
 
 @pytest.mark.case("E27")
+@pytest.mark.virtual_time
 async def test_a_post_hook_that_never_returns_costs_no_fact_of_the_call() -> None:
     stage = Stage()
     stage.end("a", "b")

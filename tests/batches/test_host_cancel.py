@@ -184,6 +184,7 @@ async def test_a_cancelled_scope_of_a_detached_wait_ends_at_once_and_aborts_noth
         assert runner.result(ids[0]).outcome == "succeeded"
 
 
+@pytest.mark.virtual_time
 async def test_the_wait_of_a_cancelled_host_is_bounded() -> None:
     stage = Stage()
     async with opened(stage.tools, host_cancel_wait=0.1) as runner:

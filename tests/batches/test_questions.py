@@ -174,6 +174,7 @@ async def test_a_working_directory_that_vanished_after_the_approval_lets_nothing
 
 
 @pytest.mark.case("E10")
+@pytest.mark.virtual_time
 async def test_an_approval_that_takes_too_long_is_denied_in_words_of_its_own() -> None:
     stage, approver = Stage(), Elsewhere()
     async with opened(careful(stage), policy=ASKING, approver=approver, approval_timeout=0.05) as runner:

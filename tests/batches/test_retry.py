@@ -145,6 +145,7 @@ async def test_an_aborted_body_is_never_tried_again() -> None:
     assert (result.outcome, result.attempts) == ("aborted", 1)
 
 
+@pytest.mark.virtual_time
 async def test_an_attempt_that_runs_over_its_time_limit_is_tried_again_when_that_is_safe() -> None:
     tries: list[int] = []
 

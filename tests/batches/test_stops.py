@@ -365,6 +365,7 @@ async def test_a_thousand_calls_that_are_aborted_together_give_a_thousand_result
     json.dumps(results.to_messages("anthropic"))
 
 
+@pytest.mark.virtual_time
 async def test_the_deadline_of_a_batch_counts_from_its_submission_and_stops_what_runs_and_what_waits() -> None:
     stage = Stage()
     async with opened(stage.tools) as runner:

@@ -423,6 +423,7 @@ async def test_settle_timeout_publishes_a_body_that_runs_on_and_keeps_what_it_ho
     assert_claims_no_more_than_known(result)
 
 
+@pytest.mark.virtual_time
 async def test_without_settle_timeout_a_stuck_body_is_waited_for() -> None:
     stage, controller = Stage(), AbortController()
     async with opened(stage.tools) as runner:

@@ -307,6 +307,7 @@ async def test_a_body_that_gives_way_is_stopped_and_its_announced_write_stays_op
 
 
 @pytest.mark.parametrize("late", ["block", "raise", "hang", "nonsense"])
+@pytest.mark.virtual_time
 async def test_no_post_hook_takes_a_fact_away(late: str) -> None:
     async with open_runner([write], hook_timeout=0.05 if late == "hang" else 30.0) as runner:
 

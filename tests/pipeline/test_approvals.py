@@ -445,6 +445,7 @@ async def test_a_policy_can_deny_what_an_approver_made_of_a_call() -> None:
     check_denied(result, ErrorKind.HOOK)
 
 
+@pytest.mark.virtual_time
 async def test_an_approval_that_takes_too_long_is_denied_in_words_of_its_own() -> None:
     gate = Gate()
     async with open_runner([write], policy=ASK, approver=Approver(Decision.allow(), gate=gate), approval_timeout=0.05) as runner:

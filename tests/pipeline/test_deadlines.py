@@ -59,6 +59,7 @@ async def slow(ctx: ToolContext[Any]) -> str:
 
 
 @pytest.mark.case("D1")
+@pytest.mark.virtual_time
 async def test_without_a_limit_the_bodys_signal_is_aborted_by_nothing_but_the_caller() -> None:
     caller = AbortController()
     async with open_runner([free]) as runner:
@@ -71,6 +72,7 @@ async def test_without_a_limit_the_bodys_signal_is_aborted_by_nothing_but_the_ca
 
 
 @pytest.mark.case("D2")
+@pytest.mark.virtual_time
 async def test_a_tool_that_is_faster_than_its_limit_keeps_its_result_and_its_clock_is_stopped() -> None:
     async with open_runner([fast]) as runner:
         by_tool = await runner.run("fast")
@@ -83,6 +85,7 @@ async def test_a_tool_that_is_faster_than_its_limit_keeps_its_result_and_its_clo
 
 
 @pytest.mark.case("D3")
+@pytest.mark.virtual_time
 async def test_with_a_limit_the_body_has_a_signal_of_its_own_that_the_limit_aborts() -> None:
     caller = AbortController()
     async with open_runner([slow]) as runner:
@@ -100,6 +103,7 @@ async def test_with_a_limit_the_body_has_a_signal_of_its_own_that_the_limit_abor
 
 
 @pytest.mark.case("D3")
+@pytest.mark.virtual_time
 async def test_the_limit_of_the_call_wins_over_the_tools() -> None:
     async with open_runner([fast, slow]) as runner:
         result = await runner.run(ToolCall("slow", timeout=0.01))
@@ -107,6 +111,7 @@ async def test_the_limit_of_the_call_wins_over_the_tools() -> None:
 
 
 @pytest.mark.case("D4")
+@pytest.mark.virtual_time
 async def test_post_hooks_see_the_callers_signal_and_not_the_limits() -> None:
     seen: list[tuple[bool, Any]] = []
     async with open_runner([slow]) as runner:
@@ -122,6 +127,7 @@ async def test_post_hooks_see_the_callers_signal_and_not_the_limits() -> None:
 
 @pytest.mark.case("D5")
 @pytest.mark.parametrize("ending", ["cancelled", "AbortError", "reason", "group"])
+@pytest.mark.virtual_time
 async def test_the_own_limit_gives_timed_out_even_when_the_body_reports_an_abort(ending: str) -> None:
     @tool(timeout=SOON)
     async def report(ctx: ToolContext[Any]) -> None:
@@ -146,6 +152,7 @@ async def test_the_own_limit_gives_timed_out_even_when_the_body_reports_an_abort
 
 
 @pytest.mark.case("D5")
+@pytest.mark.virtual_time
 async def test_a_bodys_own_error_at_its_limit_stays_its_own() -> None:
     @tool(timeout=SOON)
     async def refuse(ctx: ToolContext[Any]) -> None:
@@ -201,6 +208,7 @@ gates: list[Gate] = []
 
 
 @pytest.mark.case("D6")
+@pytest.mark.virtual_time
 async def test_the_caller_first_and_the_limit_second_is_aborted() -> None:
     async with open_runner([held]) as runner:
         gates.append(Gate())
@@ -216,6 +224,7 @@ async def test_the_caller_first_and_the_limit_second_is_aborted() -> None:
 
 
 @pytest.mark.case("D7")
+@pytest.mark.virtual_time
 async def test_the_limit_first_and_the_caller_second_is_timed_out() -> None:
     async with open_runner([held]) as runner:
         gates.append(Gate())
@@ -231,6 +240,7 @@ async def test_the_limit_first_and_the_caller_second_is_timed_out() -> None:
 
 
 @pytest.mark.case("D7")
+@pytest.mark.virtual_time
 async def test_the_limit_first_and_an_abort_while_a_post_hook_waits_is_timed_out() -> None:
     async with open_runner([slow]) as runner:
         gate = Gate()
@@ -256,6 +266,7 @@ def check_missed(result: ToolResult) -> None:
     assert "deadline" in text(result)
 
 
+@pytest.mark.virtual_time
 async def test_a_batchs_deadline_during_a_pre_hook_means_that_nothing_started() -> None:
     async with open_runner([free]) as runner:
 
@@ -266,6 +277,7 @@ async def test_a_batchs_deadline_during_a_pre_hook_means_that_nothing_started() 
         check_missed(only(await runner.run_batch([ToolCall("free")], deadline=SOON)))
 
 
+@pytest.mark.virtual_time
 async def test_a_batchs_deadline_during_a_wrapper_means_that_nothing_started() -> None:
     async with open_runner([free]) as runner:
         gate = Gate()
@@ -281,6 +293,7 @@ async def test_a_batchs_deadline_during_a_wrapper_means_that_nothing_started() -
         check_missed(only(await batch.results()))
 
 
+@pytest.mark.virtual_time
 async def test_a_batchs_deadline_during_the_wait_for_a_lock_means_that_nothing_started() -> None:
     @tool(resources=lambda arguments: ["one"])
     async def locked(name: str, ctx: ToolContext[Any]) -> str:
@@ -300,6 +313,7 @@ async def test_a_batchs_deadline_during_the_wait_for_a_lock_means_that_nothing_s
         assert facts(only(await holder.results())) == SUCCEEDED
 
 
+@pytest.mark.virtual_time
 async def test_a_batchs_deadline_stops_what_runs() -> None:
     @tool
     async def endless() -> None:
@@ -313,6 +327,7 @@ async def test_a_batchs_deadline_stops_what_runs() -> None:
     assert signals == []
 
 
+@pytest.mark.virtual_time
 async def test_a_deadline_that_passes_while_a_wrapper_still_waits_keeps_the_value() -> None:
     async with open_runner([free]) as runner:
 
@@ -329,6 +344,7 @@ async def test_a_deadline_that_passes_while_a_wrapper_still_waits_keeps_the_valu
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "1", 10**400], ids=range(7))
+@pytest.mark.virtual_time
 async def test_a_time_limit_that_is_none_is_refused_before_anything_runs(timeout: Any) -> None:
     async with open_runner([free]) as runner:
         result = await runner.run(ToolCall("free", timeout=timeout))

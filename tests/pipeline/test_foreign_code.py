@@ -238,6 +238,7 @@ async def test_a_pre_hook_that_is_no_coroutine_function_starts_nothing() -> None
     assert entered == []
 
 
+@pytest.mark.virtual_time
 async def test_a_pre_hook_that_hangs_starts_nothing_and_may_be_tried_again() -> None:
     async with open_runner([fail], hook_timeout=0.05) as runner:
 

@@ -245,6 +245,7 @@ async def test_every_kind_of_result_of_a_command_survives_its_json_form(make: Ma
     await check_kind(make, outcome, tmp_path)
 
 
+@pytest.mark.virtual_time
 async def test_a_result_whose_body_still_runs_survives_its_json_form() -> None:
     @tool
     async def stubborn(ctx: ToolContext[Any]) -> None:

@@ -497,6 +497,7 @@ async def test_a_wrappers_scope_around_next_only_listens(gate: Gate) -> None:
     assert (result.value, result.stop) == ("done", None)
 
 
+@pytest.mark.virtual_time
 async def test_a_wrapper_that_hangs_after_the_body_is_a_failure_at_its_bound() -> None:
     async with open_runner([write], hook_timeout=0.05) as runner:
 
@@ -512,6 +513,7 @@ async def test_a_wrapper_that_hangs_after_the_body_is_a_failure_at_its_bound() -
     assert (result.value, effects(result)) == ("wrote a", (EffectState.COMPLETED, Evidence.REPORTED))
 
 
+@pytest.mark.virtual_time
 async def test_a_wrapper_that_hangs_before_the_body_is_bounded_once_an_abort_came() -> None:
     async with open_runner([write], hook_timeout=0.05) as runner:
         gate = Gate()
@@ -529,6 +531,7 @@ async def test_a_wrapper_that_hangs_before_the_body_is_bounded_once_an_abort_cam
     assert order == []
 
 
+@pytest.mark.virtual_time
 async def test_a_wrapper_may_wait_longer_than_hooks_may_while_nobody_aborts(gate: Gate) -> None:
     """It may be a queue; and while its inside runs it waits for that."""
     async with open_runner([wait], hook_timeout=0.01) as runner:

@@ -152,6 +152,7 @@ async def test_the_answer_is_the_approvers(decision: Decision, kind: AnswerKind,
 
 
 @pytest.mark.case("A3", "A1")
+@pytest.mark.virtual_time
 async def test_denied_unavailable_timed_out_and_nobody_there_are_told_apart() -> None:
     texts = set()
     for answer in (Decision.deny(), Decision.stop(), ValueError("no screen"), "yes"):
@@ -378,6 +379,7 @@ async def test_a_question_that_was_settled_before_its_task_began_is_not_put() ->
 
 
 @pytest.mark.case("E10")
+@pytest.mark.virtual_time
 async def test_a_question_that_nobody_answers_is_denied_in_words_of_its_own_and_a_late_grant_is_none() -> None:
     approver = Approver()
     async with bench(approver, limit=0.02) as b:
@@ -470,6 +472,7 @@ async def test_a_question_that_is_stopped_in_the_line_is_never_asked() -> None:
     assert len(b.journal.records) == 2
 
 
+@pytest.mark.virtual_time
 async def test_an_approver_that_does_not_leave_delays_the_next_question_only_so_long(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

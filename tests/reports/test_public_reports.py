@@ -35,6 +35,7 @@ async def stop_when(ready: Any, stop: AbortController) -> None:
 
 
 @pytest.mark.case("P25")
+@pytest.mark.virtual_time
 async def test_a_time_limit_fires_although_another_call_is_in_flight() -> None:
     release = anyio.Event()
 

@@ -92,6 +92,7 @@ def test_a_loop_torn_down_before_any_step_of_a_call_leaves_a_result_for_every_ca
 
 
 @pytest.mark.anyio
+@pytest.mark.virtual_time
 async def test_a_body_left_running_by_a_settle_time_out_is_told_by_its_own_time_limit_and_gives_everything_back() -> None:
     """It was published as aborted, and since it might have been tried again nobody gave its lock and place back."""
     gate = anyio.Event()
@@ -393,6 +394,7 @@ async def test_a_natively_cancelled_close_goes_on_to_its_end() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.virtual_time
 async def test_a_batch_that_the_journal_refuses_half_way_leaves_nothing_to_wait_for() -> None:
     stage = Stage()
     recorded: list[str] = []
