@@ -8,19 +8,19 @@ import json
 import os
 import stat
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from pydantic import JsonValue
 
 from toolrunner.effects import Undo, Undoing
 from toolrunner.errors import ToolError
 from toolrunner.tools.builtin.atomic import NotFlushed, NotPut, put, remove, same
+from toolrunner.tools.builtin.attempt import Attempt
 from toolrunner.tools.builtin.folders import folder_of
 from toolrunner.tools.builtin.problems import refused
 from toolrunner.tools.builtin.reading import Check, chunks
 from toolrunner.tools.builtin.roots import Roots, printable
 from toolrunner.tools.builtin.walking import Place, follow, open_file, wrong_kind
-from toolrunner.tools.context import ToolContext
 
 KIND = "file_write"
 """The kind of effect that these changes are."""
@@ -91,7 +91,7 @@ def require_changeable(roots: Roots, place: Place) -> None:
         raise ToolError(f"{shown} is read-only (mode {mode:04o}); change its mode first if it may be changed", kind="forbidden")
 
 
-def change(ctx: ToolContext[Any], roots: Roots, place: Place, old: Old | None, data: bytes) -> dict[str, JsonValue]:
+def change(attempt: Attempt, roots: Roots, place: Place, old: Old | None, data: bytes) -> dict[str, JsonValue]:
     """Put `data` in place, as an effect of the call. Returns what the receipt says.
 
     Raises:
@@ -104,9 +104,9 @@ def change(ctx: ToolContext[Any], roots: Roots, place: Place, old: Old | None, d
         "before": facts(old.version) if old is not None else None,
         "after": facts(after),
     }
-    ctx.signal.raise_if_aborted()  # the last look: what is begun below is completed and recorded
+    attempt.ctx.signal.raise_if_aborted()  # the last look: what is begun below is completed and recorded
     undo = undo_of(roots, place.real, old, after) if old is None or old.data is not None else None
-    with folder_of(ctx, roots, place) as (folder, name), ctx.effect(KIND, printable(place.real), undo=undo) as effect:
+    with folder_of(attempt, roots, place) as (folder, name), attempt.effect(KIND, printable(place.real), undo) as effect:
         try:
             put(name, folder, data, old.found if old is not None else None)
         except NotFlushed as error:

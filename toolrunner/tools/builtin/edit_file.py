@@ -1,13 +1,15 @@
 """The tool `edit_file`: an exact replacement, refused when it is not clear which text is meant. No state."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, final
 
 from pydantic import Field
 
 from toolrunner.errors import ToolError
-from toolrunner.tools.builtin.changing import MOST_KEPT, change, old_at
+from toolrunner.tools.builtin.attempt import Attempt
+from toolrunner.tools.builtin.changing import KIND, MOST_KEPT, change, old_at
 from toolrunner.tools.builtin.reading import not_text
-from toolrunner.tools.builtin.roots import PathText
+from toolrunner.tools.builtin.roots import PathText, Roots, printable
 from toolrunner.tools.builtin.space import Space
 from toolrunner.tools.builtin.walking import follow, missing
 from toolrunner.tools.builtin.write_file import encoded, told
@@ -46,23 +48,37 @@ def edit_file_tool(space: Space) -> Tool[..., Any]:
             new_text: What to put there; empty to delete.
             replace_all: Replace every occurrence instead of the only one.
         """
-        old_bytes, new_bytes = encoded(old_text), encoded(new_text)
-        if old_bytes == new_bytes:
-            raise ToolError("old_text and new_text are the same, so there is nothing to change", kind="no_change")
-        with follow(space.roots, path) as place:
-            shown = space.roots.shown(place.real)
-            if place.found is None:
-                raise missing(space.roots, place)
-            old = old_at(space.roots, place, ctx.signal.raise_if_aborted)
-            assert old is not None
-            if old.data is None:
-                raise ToolError(f"{shown} has {old.version.size} bytes; at most {MOST_KEPT} can be edited", kind="too_big")
-            lines = _places(old.data, old_bytes, shown, replace_all=replace_all)
-            said = change(ctx, space.roots, place, old, old.data.replace(old_bytes, new_bytes))
-        times = f"{len(lines)} occurrences" if len(lines) > 1 else "1 occurrence"
-        return told(f"Replaced {times} in {shown} ({_at(lines)}).", {**said, "lines": lines[:SHOWN_LINES]}, old)
+        attempt = Attempt(ctx, KIND, printable(space.roots.absolute(path)))
+        return attempt.run(
+            lambda: _edit(attempt, space.roots, path, _Replacement(encoded(old_text), encoded(new_text), replace_all))
+        )
 
     return edit_file
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Replacement:
+    old: bytes
+    new: bytes
+    every: bool
+
+
+def _edit(attempt: Attempt, roots: Roots, path: str, wanted: _Replacement) -> Reply:
+    if wanted.old == wanted.new:
+        raise ToolError("old_text and new_text are the same, so there is nothing to change", kind="no_change")
+    with follow(roots, path) as place:
+        shown = roots.shown(place.real)
+        if place.found is None:
+            raise missing(roots, place)
+        old = old_at(roots, place, attempt.ctx.signal.raise_if_aborted)
+        assert old is not None
+        if old.data is None:
+            raise ToolError(f"{shown} has {old.version.size} bytes; at most {MOST_KEPT} can be edited", kind="too_big")
+        lines = _places(old.data, wanted.old, shown, replace_all=wanted.every)
+        said = change(attempt, roots, place, old, old.data.replace(wanted.old, wanted.new))
+    times = f"{len(lines)} occurrences" if len(lines) > 1 else "1 occurrence"
+    return told(f"Replaced {times} in {shown} ({_at(lines)}).", {**said, "lines": lines[:SHOWN_LINES]}, old)
 
 
 def _places(data: bytes, wanted: bytes, shown: str, *, replace_all: bool) -> list[Any]:

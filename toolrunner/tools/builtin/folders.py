@@ -3,22 +3,21 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from toolrunner.effects import Undo, Undoing
 from toolrunner.errors import ToolError
 from toolrunner.tools.builtin.atomic import NotFlushed, flush, look
+from toolrunner.tools.builtin.attempt import Attempt
 from toolrunner.tools.builtin.problems import refused
 from toolrunner.tools.builtin.roots import Roots, printable
 from toolrunner.tools.builtin.walking import Place, follow, open_folder
-from toolrunner.tools.context import ToolContext
 
 KIND = "folder_make"
 """The kind of effect that a new folder is."""
 
 
 @contextlib.contextmanager
-def folder_of(ctx: ToolContext[Any], roots: Roots, place: Place) -> Iterator[tuple[int, str]]:
+def folder_of(attempt: Attempt, roots: Roots, place: Place) -> Iterator[tuple[int, str]]:
     """The folder of the file at a place, as a descriptor, and the file's name in it.
 
     Raises:
@@ -30,7 +29,7 @@ def folder_of(ctx: ToolContext[Any], roots: Roots, place: Place) -> Iterator[tup
     try:
         for one in missing:
             real = os.path.join(real, one)
-            inner = _made(ctx, roots, (one, fd), real)
+            inner = _made(attempt, roots, (one, fd), real)
             os.close(fd)
             fd = inner
         if place.below and look(name, fd) is not None:
@@ -40,10 +39,10 @@ def folder_of(ctx: ToolContext[Any], roots: Roots, place: Place) -> Iterator[tup
         os.close(fd)
 
 
-def _made(ctx: ToolContext[Any], roots: Roots, at: tuple[str, int], real: str) -> int:
+def _made(attempt: Attempt, roots: Roots, at: tuple[str, int], real: str) -> int:
     name, folder = at
     shown = roots.shown(real)
-    with ctx.effect(KIND, printable(real), undo=_undo_of(roots, real)) as effect:
+    with attempt.effect(KIND, printable(real), _undo_of(roots, real)) as effect:
         try:
             os.mkdir(name, dir_fd=folder)
             _flushed(folder)

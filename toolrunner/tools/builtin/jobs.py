@@ -9,8 +9,10 @@ from pydantic import Field, JsonValue
 from toolrunner.errors import ToolError
 from toolrunner.facts import Text
 from toolrunner.process import Job, JobNotStarted, JobState, SpawnRefused, Stdin, UnknownJob
+from toolrunner.tools.builtin.attempt import Attempt
 from toolrunner.tools.builtin.roots import PathText
 from toolrunner.tools.builtin.space import Space
+from toolrunner.tools.builtin.write_file import encoded
 from toolrunner.tools.command import Command
 from toolrunner.tools.context import ToolContext
 from toolrunner.tools.decorator import tool
@@ -48,20 +50,22 @@ def _job_start(space: Space) -> Tool[..., Any]:
             cwd: Folder to run it in.
             timeout: Seconds after which it is ended. Default: never.
         """
-        argv = ("/bin/sh", "-c", command)
-        wanted = Command(argv, cwd=space.roots.absolute(cwd), timeout=timeout, stdin=Stdin.OPEN)
-        async with ctx.effect("job_start", command) as effect:
-            try:
-                job = await ctx.jobs.start(wanted)
-            except (SpawnRefused, JobNotStarted) as error:
-                effect.not_applied()
-                raise ToolError(f"the job was not started: {error}", kind="not_started") from error
-            effect.receipt = job.id
-        return Reply(
-            _facts(job), [Text(f"Started {job.id} (pid {job.pid}). Read its output with job_read, end it with job_stop.")]
-        )
+        wanted = Command(("/bin/sh", "-c", command), cwd=space.roots.absolute(cwd), timeout=timeout, stdin=Stdin.OPEN)
+        attempt = Attempt(ctx, "job_start", command)
+        return await attempt.wait(lambda: _start(attempt, wanted, command))
 
     return job_start
+
+
+async def _start(attempt: Attempt, wanted: Command, command: str) -> Reply:
+    async with attempt.effect("job_start", command) as effect:
+        try:
+            job = await attempt.ctx.jobs.start(wanted)
+        except (SpawnRefused, JobNotStarted) as error:
+            effect.not_applied()
+            raise ToolError(f"the job was not started: {error}", kind="not_started") from error
+        effect.receipt = job.id
+    return Reply(_facts(job), [Text(f"Started {job.id} (pid {job.pid}). Read its output with job_read, end it with job_stop.")])
 
 
 def _job_read(space: Space) -> Tool[..., Any]:
@@ -106,17 +110,23 @@ async def job_write(  # noqa: D417 - the docstring is the model's, which never s
         text: What to write.
         close: Whether to close its standard input afterwards.
     """
-    job = _job(ctx, job_id)
+    attempt = Attempt(ctx, "job_input", job_id)
+    return await attempt.wait(lambda: _write(attempt, job_id, text, close=close))
+
+
+async def _write(attempt: Attempt, job_id: str, text: str, *, close: bool) -> Reply:
+    job = _job(attempt.ctx, job_id)
     if not text and not close:
         raise ToolError("text is empty and close is false, so there is nothing to do", kind="no_change")
-    async with ctx.effect("job_input", job_id) as effect:
-        if text and not await job.write(text):
+    data = encoded(text)
+    async with attempt.effect("job_input", job_id) as effect:
+        if data and not await job.write(data):
             effect.not_applied()
             raise ToolError(f"{job_id} reads no input any more ({_state(job)})", kind="no_reader")
         if close:
             job.close_stdin()
-        effect.receipt = json.dumps({"bytes": len(text.encode()), "closed": close})
-    did = [f"Wrote {len(text.encode())} bytes to {job_id}."] if text else []
+        effect.receipt = json.dumps({"bytes": len(data), "closed": close})
+    did = [f"Wrote {len(data)} bytes to {job_id}."] if data else []
     return Reply(_facts(job), [Text(" ".join([*did, *(["Closed its standard input."] if close else [])]))])
 
 
@@ -145,9 +155,16 @@ async def job_stop(  # noqa: D417 - the docstring is the model's, which never se
         job_id: The job.
         grace: Seconds between the two. Default: the runner's own.
     """
-    job = _job(ctx, job_id)
-    if job.end is None:
-        async with ctx.effect("job_stop", job_id) as effect:
+    attempt = Attempt(ctx, "job_stop", job_id)
+    return await attempt.wait(lambda: _stop(attempt, job_id, grace))
+
+
+async def _stop(attempt: Attempt, job_id: str, grace: float | None) -> Reply:
+    job = _job(attempt.ctx, job_id)
+    async with attempt.effect("job_stop", job_id) as effect:
+        if job.end is not None:
+            effect.not_applied()
+        else:
             await job.stop(grace)
             effect.receipt = _state(job)
     return Reply(_facts(job), [Text(f"{job_id}: {_state(job)}.")])

@@ -7,8 +7,9 @@ from pydantic import JsonValue
 
 from toolrunner.errors import ToolError
 from toolrunner.facts import Text
-from toolrunner.tools.builtin.changing import Old, change, old_at
-from toolrunner.tools.builtin.roots import PathText
+from toolrunner.tools.builtin.attempt import Attempt
+from toolrunner.tools.builtin.changing import KIND, Old, change, old_at
+from toolrunner.tools.builtin.roots import PathText, Roots, printable
 from toolrunner.tools.builtin.space import Space
 from toolrunner.tools.builtin.walking import follow
 from toolrunner.tools.context import ToolContext
@@ -37,14 +38,19 @@ def write_file_tool(space: Space) -> Tool[..., Any]:
             path: The file.
             content: All that is to be in it.
         """
-        data = encoded(content)
-        with follow(space.roots, path) as place:
-            old = old_at(space.roots, place, ctx.signal.raise_if_aborted)
-            said = change(ctx, space.roots, place, old, data)
-        what = "Made" if old is None else "Replaced"
-        return told(f"{what} {space.roots.shown(place.real)} ({len(data)} bytes).", said, old)
+        attempt = Attempt(ctx, KIND, printable(space.roots.absolute(path)))
+        return attempt.run(lambda: _write(attempt, space.roots, path, content))
 
     return write_file
+
+
+def _write(attempt: Attempt, roots: Roots, path: str, content: str) -> Reply:
+    data = encoded(content)
+    with follow(roots, path) as place:
+        old = old_at(roots, place, attempt.ctx.signal.raise_if_aborted)
+        said = change(attempt, roots, place, old, data)
+    what = "Made" if old is None else "Replaced"
+    return told(f"{what} {roots.shown(place.real)} ({len(data)} bytes).", said, old)
 
 
 def encoded(text: str) -> bytes:
