@@ -67,11 +67,11 @@ class CallJobs:
     def __init__(self, state: ActiveCall, services: Services) -> None:
         self._state, self._services = state, services
 
-    async def start(self, command: Command) -> Job:
+    async def start(self, command: Command, what: str = "") -> Job:
         """Start a job; see `tools.Jobs`."""
         plan = job_plan(command, self._services.limits)
-        what = command.argv[0]
-        job = await self._services.jobs.start(plan, JobOrigin(run_id=self._state.run_id, what=what), self._why_not)
+        origin = JobOrigin(run_id=self._state.run_id, what=what or command.argv[0])
+        job = await self._services.jobs.start(plan, origin, self._why_not)
         self._state.jobs.append(job)
         return job
 

@@ -25,6 +25,9 @@ LONGEST_WAIT = 600.0
 LONGEST_GRACE = 60.0
 """Seconds that a model may give a job between the request to end and the kill."""
 
+LONGEST_NAME = 80
+"""Characters of a command line by which a job is listed: enough to know it again."""
+
 JobId = Annotated[str, Field(min_length=1, max_length=100)]
 
 
@@ -60,12 +63,18 @@ def _job_start(space: Space) -> Tool[..., Any]:
 async def _start(attempt: Attempt, wanted: Command, command: str) -> Reply:
     async with attempt.effect("job_start", command) as effect:
         try:
-            job = await attempt.ctx.jobs.start(wanted)
+            job = await attempt.ctx.jobs.start(wanted, _name(command))
         except (SpawnRefused, JobNotStarted) as error:
             effect.not_applied()
             raise ToolError(f"the job was not started: {error}", kind="not_started") from error
         effect.receipt = job.id
     return Reply(_facts(job), [Text(f"Started {job.id} (pid {job.pid}). Read its output with job_read, end it with job_stop.")])
+
+
+def _name(command: str) -> str:
+    """A command line as one short line."""
+    line = " ".join(command.split())
+    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 4] + " ..."
 
 
 def _job_read(space: Space) -> Tool[..., Any]:
