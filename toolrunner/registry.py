@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
+from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import CallOver
 from toolrunner.facts import EffectRecord, EffectStage, EffectState, Evidence, Source
@@ -40,7 +41,7 @@ class ChildCalls:
         *,
         keep: Callable[[ActiveCall], object],
         settled: Callable[[ActiveCall], object],
-        adopt: Callable[[str, str], object],
+        adopt: Callable[[str, str], AbortSignal | None],
         detach: Callable[[str], object],
     ) -> None:
         self._services = services

@@ -48,7 +48,7 @@ class BatchRun:
         deps: Any,
         deadline: float | None,
         keep: Callable[[ActiveCall], object] = lambda _: None,
-        attach: Callable[[str], object] = lambda _: None,
+        attach: Callable[[str], AbortSignal | None] = lambda _: None,
     ) -> None:
         self._services = services
         self._max_parallel = max_parallel
@@ -79,7 +79,7 @@ class BatchRun:
         for state in self.states:
             keep(state)
 
-    def _accept(self, calls: Sequence[ToolCall], deps: Any, attach: Callable[[str], object]) -> None:
+    def _accept(self, calls: Sequence[ToolCall], deps: Any, attach: Callable[[str], AbortSignal | None]) -> None:
         seen: set[str] = set()
         for index, call in enumerate(calls):
             state = accept(call, self._services, self.signal, self.abort, deps=deps, attach=attach)

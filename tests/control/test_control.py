@@ -15,7 +15,7 @@ import anyio
 import pytest
 from anyio.to_thread import run_sync
 
-from toolrunner import control
+from toolrunner import Runner, ToolCall, ToolContext, control, tool
 from toolrunner.control import lines, place
 from toolrunner.control import peers as peers_module
 from toolrunner.facts import Effects, EffectState, Evidence, Stop, StopPhase
@@ -38,7 +38,10 @@ class FakeRunner:
         self.observers.append(observer)
         return lambda: self.observers.remove(observer)
 
-    def stop(self, run_id: str, text: str = "user", /) -> bool:
+    def take_stops(self) -> Callable[[str, str], bool]:
+        return self.stop
+
+    def stop(self, run_id: str, text: str) -> bool:
         self.stopped.append((run_id, text))
         self.was_stopped.set()
         if self.settles_at_once:
@@ -286,6 +289,49 @@ async def test_what_the_block_raises_comes_out_as_it_is() -> None:
             scope.cancel()
             await anyio.sleep(5)
     assert scope.cancelled_caught
+
+
+# A real one.
+
+
+@pytest.mark.usefixtures("others")
+async def test_one_call_of_a_batch_is_stopped_its_siblings_and_a_queued_one_are_not() -> None:
+    started: dict[str, anyio.Event] = {"one": anyio.Event(), "two": anyio.Event()}
+    release = anyio.Event()
+
+    @tool(parallel_safe=True)
+    async def work(ctx: ToolContext[None], name: str) -> str:
+        """Wait."""
+        started[name].set()
+        await release.wait()
+        return name
+
+    @tool
+    async def last() -> str:
+        """Run alone, after them."""
+        return "last"
+
+    with anyio.fail_after(10):
+        async with Runner([work, last]) as runner, control.serve(runner) as path:
+            calls = [ToolCall("work", {"name": "one"}), ToolCall("work", {"name": "two"}), ToolCall("last"), ToolCall("last")]
+            batch = runner.start_batch(calls)
+            for one in started.values():
+                await one.wait()
+            first, second, third, fourth = batch.run_ids
+            assert (await run_sync(lambda: list(control.cancel(path, second))))[1]["result"]["outcome"] == "aborted"
+            (found,) = await run_sync(control.runners)
+            assert found.answer is not None
+            assert [(call.run_id, call.standing) for call in found.answer.calls] == [
+                (first, "running"), (second, "ended"), (third, "accepted"), (fourth, "accepted"),
+            ]  # fmt: skip
+            # One that waits for its turn settles when that comes.
+            assert runner.take_stops()(third, "toolrunner cancel")
+            assert not runner.take_stops()("no such call", "toolrunner cancel")
+            release.set()
+            results = await batch
+    assert [one.outcome for one in results] == ["succeeded", "aborted", "aborted", "succeeded"]
+    assert results[1].stop is not None
+    assert (results[1].stop.source, results[1].stop.reason) == ("caller", "toolrunner cancel")
 
 
 # The folder.

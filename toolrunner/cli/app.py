@@ -16,8 +16,9 @@ import typer
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import run_batch, take_stdout
+from toolrunner.cli.commands import reading
 from toolrunner.cli.files import NotWritable
-from toolrunner.cli.help import BATCH, DOCTOR, PROGRAM, RUN, SCHEMA
+from toolrunner.cli.help import BATCH, DOCTOR, LOG, PROGRAM, RUN, SCHEMA, SHOW
 from toolrunner.cli.keyboard import our_size
 from toolrunner.cli.lines import read_calls
 from toolrunner.cli.loading import BadTools, load_tools
@@ -205,3 +206,7 @@ def _doctor(
         plain = not sys.stdout.isatty() or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
         typer.echo(doctors.for_people(findings, terminal=not plain, width=terminal_width(1)), nl=False)
     return 0 if findings.healthy else 1
+
+
+app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.log)
+app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)

@@ -72,3 +72,26 @@ DOCTOR = """Say which guarantees hold on this machine; for each that does not, w
 
 Exit status: 0 when all hold, else 1.
 """
+
+LOG = """Print what a journal holds, a record a line, in order. Without --session or --journal: the newest session.
+
+\b
+  toolrunner log
+  toolrunner log --follow --session nightly
+  toolrunner log --run call_7 --json | jq .type
+  toolrunner log --html session.html
+
+With --follow it goes on until the program that owns the journal has ended. With --html the session is written to FILE as one page
+with a time line, to be opened in any browser; it holds everything that the calls were given and gave back.
+"""
+
+SHOW = """Print the story of one call: when it was recorded, decided, approved, dispatched, which effects it had, when a stop was
+asked for and delivered, when its body ended and its result was settled. At a terminal with bars to scale.
+
+RUN is the beginning of a run id or a call id; if it fits several calls, they are listed.
+
+\b
+  toolrunner show 3f2a
+  toolrunner show call_7 --session nightly
+  toolrunner show 3f2a --json | jq .result.outcome
+"""

@@ -1,10 +1,12 @@
-"""A record as a line of JSON, for `--events`. No state."""
+"""A record as a line of JSON, for `--events`, `log` and `show`. No state."""
 
 import json
 from functools import cache
+from typing import Any
 
 from pydantic import TypeAdapter
 
+from toolrunner.journal import RawRecord
 from toolrunner.records import Record
 
 _TOLD_LAST = {"result"}
@@ -16,8 +18,27 @@ def _adapter() -> TypeAdapter[Record]:
     return TypeAdapter(Record)
 
 
-def record_line(record: Record, seq: int) -> bytes:
-    """One line, with its line end. `seq` is the record's number among those that are kept; a transient one repeats the last."""
-    content = _adapter().dump_python(record, mode="json", exclude=_TOLD_LAST)
-    ordered = {"type": content.pop("type"), **content, "seq": seq}
-    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+def record_line(record: Record | RawRecord, seq: int, *, whole: bool = False) -> bytes:
+    """One line, with its line end. `seq` is the record's number among those that are kept; a transient one repeats the last.
+
+    `whole`: with the result in it.
+    """
+    return (
+        json.dumps(record_dict(record, seq, whole=whole), ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        + b"\n"
+    )
+
+
+def record_dict(record: Record | RawRecord, seq: int, *, whole: bool = True) -> dict[str, Any]:
+    """The same as an object. One that this version cannot read is told as it lies in the journal, with the reason."""
+    if isinstance(record, RawRecord):
+        return {
+            "type": record.type,
+            "run_id": record.run_id,
+            "v": record.v,
+            "content": record.content,
+            "problem": record.problem,
+            "seq": seq,
+        }
+    content = _adapter().dump_python(record, mode="json", exclude=None if whole else _TOLD_LAST)
+    return {"type": content.pop("type"), **content, "seq": seq}

@@ -74,13 +74,21 @@ class Board:
         found.standing = _STANDINGS.get(type(record), found.standing)
         if isinstance(record, records.CallDispatched):
             found.process = record.process
+        elif isinstance(record, records.CallEnded) and record.result is not None:
+            self._tell(record.run_id, record.result)
         elif isinstance(record, records.CallSettled):
             del self._lines[record.run_id]
-            for told in self._waiting.pop(record.run_id, ()):
-                told(record.result)
+            self._tell(record.run_id, record.result)
 
-    def when_settled(self, run_id: str, told: Callable[[ToolResult], object]) -> None:
-        """Have `told` called with the result of a call that is under way."""
+    def _tell(self, run_id: str, result: ToolResult) -> None:
+        for told in self._waiting.pop(run_id, ()):
+            told(result)
+
+    def when_over(self, run_id: str, told: Callable[[ToolResult], object]) -> None:
+        """Have `told` called with the result of a call that is under way, as soon as its body is over.
+
+        Not only when it has settled: that waits for the calls before it in its batch.
+        """
         self._waiting.setdefault(run_id, []).append(told)
 
     def run_ids(self) -> list[str]:

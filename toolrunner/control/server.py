@@ -37,8 +37,8 @@ class Controlled(Protocol):
     """What is needed of a Runner."""
 
     def on_record(self, observer: Observer, /) -> Callable[[], None]: ...
-    def stop(self, run_id: str, text: str = ..., /) -> bool:
-        """Abort one call; True if it was under way and nobody had asked before."""
+    def take_stops(self) -> Callable[[str, str], bool]:
+        """The way to stop one call: `stop(run_id, text)`, True if it was under way."""
         ...
 
 
@@ -95,7 +95,7 @@ async def _together(server: "_Server", listener: socket.socket) -> AsyncGenerato
 class _Server:
     def __init__(self, runner: Controlled, about: dict[str, str], stop_all: Callable[[str], object] | None) -> None:
         self.board = Board()
-        self._runner, self._about, self._stop_all = runner, about, stop_all
+        self._stop, self._about, self._stop_all = runner.take_stops(), about, stop_all
         self._clients = 0
         self._owed = 0
         """Results that are there and not yet told to whoever waits for them."""
@@ -164,12 +164,12 @@ class _Server:
         """Ask them to stop, then tell each result as it is published. Whoever leaves meanwhile has asked all the same."""
         results = _Results(self._owe)
         for run_id in wanted:
-            self.board.when_settled(run_id, results.put)
+            self.board.when_over(run_id, results.put)
         if not one and self._stop_all is not None:
             self._stop_all(ASKED)
         else:
             for run_id in wanted:
-                self._runner.stop(run_id, ASKED)
+                self._stop(run_id, ASKED)
         try:
             await wire.write({"asked": wanted[: lines.MOST_CALLS], "number": len(wanted)})
             for _ in wanted:

@@ -33,11 +33,16 @@ def accept(  # noqa: PLR0913 - each is a fact of the call's own
     *,
     deps: Any = None,
     parent: ActiveCall | None = None,
-    attach: Callable[[str], object] = lambda _: None,
+    attach: Callable[[str], AbortSignal | None] = lambda _: None,
 ) -> ActiveCall:
-    """Row 0: take a call. From here on it gets exactly one result. `attach` is told its run id before its first record."""
+    """Row 0: take a call. From here on it gets exactly one result.
+
+    `attach` is told its run id before its first record, and may have a signal for this call alone.
+    """
     run_id = secrets.token_hex(16)  # as random as a UUID, and a quarter of its price
-    attach(run_id)
+    own = attach(run_id)
+    if own is not None:
+        signal = AbortSignal.any(signal, own)
     ledger = EffectLedger(run_id, services.emit, loop_call=services.loop_call)
     state = ActiveCall(call=call, run_id=run_id, signal=signal, deps=deps, ledger=ledger, stop_batch=stop_batch, parent=parent)
     record(state, services)

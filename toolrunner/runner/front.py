@@ -34,6 +34,7 @@ from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline
 from toolrunner.runner.shelf import Shelf
+from toolrunner.runner.stopping import OwnStops
 from toolrunner.runner.submission import Submission
 from toolrunner.runner.waiting import OnHostCancel
 from toolrunner.tasks import TaskRoot
@@ -91,27 +92,17 @@ class Runner:
         supervisor: Callable[[], Processes] = Supervisor,
     ) -> None:
         self._settings = Settings(
-            deps=deps,
-            policy=policy,
-            approver=approver,
-            max_parallel=max_parallel,
-            hook_timeout=hook_timeout,
-            approval_timeout=approval_timeout,
-            settle_timeout=settle_timeout,
-            on_host_cancel=on_host_cancel,
-            host_cancel_wait=host_cancel_wait,
-            kill_after=kill_after,
-            dedupe_by_arguments=dedupe_by_arguments,
-            max_threads=max_threads,
-            max_processes=max_processes,
-            spill_dir=spill_dir,
-            supervisor=supervisor,
-        )
+            deps=deps, policy=policy, approver=approver, max_parallel=max_parallel, hook_timeout=hook_timeout,
+            approval_timeout=approval_timeout, settle_timeout=settle_timeout, on_host_cancel=on_host_cancel,
+            host_cancel_wait=host_cancel_wait, kill_after=kill_after, dedupe_by_arguments=dedupe_by_arguments,
+            max_threads=max_threads, max_processes=max_processes, spill_dir=spill_dir, supervisor=supervisor,
+        )  # fmt: skip
         self._catalogue = Catalogue(Toolset(tools))
         self._hooks = Hooks()
         self._journal: Journal = journal if journal is not None else MemoryJournal()
         self._hub = Hub(self._journal)
         self._shelf = Shelf()
+        self._stops = OwnStops()
         self._supervisor: Processes | None = None
         self._shutdown = AbortController(source=Source.SHUTDOWN)
         self._services: Services | None = None
@@ -127,19 +118,14 @@ class Runner:
         self._pid = os.getpid()
         self._supervisor = self._settings.supervisor()
         children = ChildCalls(
-            self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._hub.adopt, detach=self._hub.detach
+            self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._adopt, detach=self._detach
         )
         self._services = assemble(
-            catalogue=self._catalogue,
-            hooks=self._hooks,
-            journal=self._journal,
-            hub=self._hub,
+            catalogue=self._catalogue, hooks=self._hooks, journal=self._journal, hub=self._hub, settings=self._settings,
             root=TaskRoot(lambda: self._shutdown.abort(TORN_DOWN.text)),
-            settings=self._settings,
-            prepare_process=self._supervisor.prepare,
-            run_child=children.run,
-        )
-        self._submission = Submission(self._services, self._settings, self._shelf, self._hub, self._shutdown.signal)
+            prepare_process=self._supervisor.prepare, run_child=children.run,
+        )  # fmt: skip
+        self._submission = Submission(self._services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
         self._closed = None
         return self
 
@@ -293,6 +279,19 @@ class Runner:
     def on_record(self, observer: Observer) -> Callable[[], None]:
         """Hear of every record of this runner."""
         return self._hub.listen(observer)
+
+    def take_stops(self) -> Callable[[str, str], bool]:
+        """Have every call from now on stoppable by itself; returns the way: `stop(run_id, text)`, True if it was under way."""
+        self._stops.enable()
+        return self._stops.stop
+
+    def _adopt(self, run_id: str, parent_run_id: str) -> AbortSignal | None:
+        self._hub.adopt(run_id, parent_run_id)
+        return self._stops.begin(run_id)
+
+    def _detach(self, run_id: str) -> None:
+        self._hub.detach(run_id)
+        self._stops.over(run_id)
 
     @staticmethod
     def blocking(tools: Iterable[Tools] = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:

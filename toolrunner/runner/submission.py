@@ -22,6 +22,7 @@ from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import Settings
 from toolrunner.runner.shelf import Shelf
+from toolrunner.runner.stopping import OwnStops
 from toolrunner.runner.waiting import OnHostCancel, wait_as_host
 from toolrunner.scheduler import BatchRun
 
@@ -30,11 +31,14 @@ from toolrunner.scheduler import BatchRun
 class Submission:
     """One per runner, made when it is entered."""
 
-    def __init__(self, services: Services, settings: Settings, shelf: Shelf, hub: Hub, shutdown: AbortSignal) -> None:
+    def __init__(
+        self, services: Services, settings: Settings, shelf: Shelf, hub: Hub, stops: OwnStops, shutdown: AbortSignal
+    ) -> None:
         self._services = services
         self._settings = settings
         self._shelf = shelf
         self._hub = hub
+        self._stops = stops
         self._shutdown = shutdown
 
     async def single(self, call: ToolCall, signal: AbortSignal | None, observer: Observer | None) -> ToolResult:
@@ -116,13 +120,15 @@ class Submission:
     def _merged(self, *signals: AbortSignal | None) -> AbortSignal:
         return AbortSignal.any(*(signal for signal in signals if signal is not None), self._shutdown)
 
-    def _attach(self, run_id: str, observer: Observer | None) -> None:
+    def _attach(self, run_id: str, observer: Observer | None) -> AbortSignal | None:
         if observer is not None:
             self._hub.attach(run_id, observer)
+        return self._stops.begin(run_id)
 
     def _let_go(self, state: ActiveCall) -> None:
         self._shelf.settled(state)
         self._hub.detach(state.run_id)
+        self._stops.over(state.run_id)
 
 
 def _require_call(call: object) -> None:

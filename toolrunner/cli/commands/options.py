@@ -1,0 +1,26 @@
+"""The options that several commands share, and how their output is shaped. No state."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from toolrunner.cli.voice import terminal_width
+
+Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="The session of this name. Default: the newest.")]
+Journal = Annotated[Path | None, typer.Option("--journal", metavar="PATH", help="The journal in this file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def console() -> Console | None:
+    """A console for a person at a terminal; None where plain lines are wanted."""
+    if not sys.stdout.isatty():
+        return None
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    return Console(
+        file=sys.stdout, width=terminal_width(1), force_terminal=True, no_color=plain, highlight=False, markup=False, emoji=False,
+        color_system=None if plain else "standard", legacy_windows=False,
+    )  # fmt: skip
