@@ -38,6 +38,8 @@ class RawRecord:
     v: int
     content: JsonValue
     problem: str
+    is_later: bool = False
+    """Its type or version is of later days; otherwise it is no legal record."""
 
 
 _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in KINDS.values()}
@@ -74,7 +76,10 @@ def _slowly(seq: int, kind: str, version: int, run_id: str, text: str) -> Record
     except (ValueError, RecursionError) as error:
         return RawRecord(seq, run_id, kind, version, text, f"it is no JSON: {error}")
     if kind not in KINDS:
-        return RawRecord(seq, run_id, kind, version, content, f"this version does not know the type {kind!r}")
+        return RawRecord(seq, run_id, kind, version, content, f"this version does not know the type {kind!r}", is_later=True)
+    if version > VERSIONS[kind]:
+        problem = f"version {version} of {kind!r} is of later days; this version knows {VERSIONS[kind]}"
+        return RawRecord(seq, run_id, kind, version, content, problem, is_later=True)
     try:
         current = upcast(kind, version, content)
         record: Record = _ADAPTERS[KINDS[kind]].validate_python(current)

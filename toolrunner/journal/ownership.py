@@ -68,6 +68,10 @@ class OwnerLock:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 facts = os.fstat(file)
+                if _key(place.lock) != (facts.st_dev, facts.st_ino):
+                    raise BlockingIOError(
+                        "the session was deleted while it was opened"
+                    )  # by retention; opened again it is a new one
             except OSError as error:
                 holder = _holder(file)
                 os.close(file)

@@ -49,9 +49,14 @@ def new_session() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
 
 
+def is_session(name: str) -> bool:
+    """Whether a session may be called so."""
+    return _ID.fullmatch(name) is not None
+
+
 def session_place(session: str) -> Place:
     """The files of a session. Raises `ConfigError` for a name that could lead out of the folder."""
-    if not isinstance(session, str) or not _ID.fullmatch(session):
+    if not isinstance(session, str) or not is_session(session):
         raise ConfigError("session", session, "1 to 100 letters, digits, dots, dashes or underscores, no dot or dash in front")
     return Place(sessions_folder() / session / JOURNAL_NAME, session)
 

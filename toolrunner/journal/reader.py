@@ -126,6 +126,13 @@ class JournalReader:
             )
         )
 
+    def reconcilable(self) -> tuple[str, ...]:
+        """Calls that were dispatched with a tool that declares `reconcile`."""
+        rows = self._rows(
+            "SELECT DISTINCT run_id FROM records WHERE type = 'call/dispatched' AND body LIKE '%\"reconciles\":true%'"
+        )
+        return tuple(run_id for (run_id,) in rows)
+
     def find(self, prefix: str, limit: int = 20) -> tuple[tuple[str, str | None], ...]:
         """Calls (run_id, call_id) one of whose ids begins with `prefix`, in order; an id that fits exactly comes alone."""
         query = "SELECT DISTINCT run_id, call_id FROM records WHERE type = 'call/recorded' AND {} ORDER BY seq LIMIT ?"
@@ -138,6 +145,13 @@ class JournalReader:
     def last_seq(self) -> int:
         """The number of the last record, 0 if there is none."""
         return int(self._rows("SELECT ifnull(max(seq), 0) FROM records")[0][0])
+
+    def bodies(self) -> Iterator[tuple[int, float, str]]:
+        """(seq, boottime, JSON text) of all records, as they lie there."""
+        seq = 0
+        while page := self._rows("SELECT seq, boottime, body FROM records WHERE seq > ? ORDER BY seq LIMIT ?", seq, PAGE):
+            yield from page
+            seq = page[-1][0]
 
     # The journal itself.
 
@@ -157,6 +171,11 @@ class JournalReader:
         """The session it was made for."""
         rows = self._rows("SELECT value FROM meta WHERE name = 'session'")
         return rows[0][0] if rows else None
+
+    def integrity(self) -> tuple[str, ...]:
+        """What SQLite finds wrong with the file; reads all of it."""
+        lines = [line for (line,) in self._rows("PRAGMA integrity_check")]
+        return () if lines == ["ok"] else tuple(lines)
 
     def changed(self) -> bool:
         """Whether something was written since the last time that this was asked (True the first time). Cheap, for polling."""

@@ -6,28 +6,28 @@ closes anything: the file is its parent's.
 
 import ctypes
 import os
-import secrets
-import sqlite3
 import weakref
 from collections.abc import Generator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, final
 
 import anyio
 
 from toolrunner.errors import ConfigError, JournalError, JournalForked
-from toolrunner.journal.clocks import boottime, this_host, this_process
-from toolrunner.journal.failures import journal_error
 from toolrunner.journal.filesystems import require_local
+from toolrunner.journal.opening import Opened, open_database
 from toolrunner.journal.ownership import OwnerLock
 from toolrunner.journal.places import Place, named_place, new_session, prepare, session_place
+from toolrunner.journal.privacy import OUTPUT_LIMIT, Privacy, Redact, SchemaOf
 from toolrunner.journal.reader import JournalReader
-from toolrunner.journal.rows import row
-from toolrunner.journal.schema import connect, make_ready
+from toolrunner.journal.rows import Row, row
+from toolrunner.journal.sessions import Retention, retire
 from toolrunner.journal.writer import Writer
 from toolrunner.loops import Post, native_loop, poster
 from toolrunner.records import Record
+
+KEEP = Retention()
+"""Thirty days and a gibibyte."""
 
 _living: "weakref.WeakSet[SqliteJournal]" = weakref.WeakSet()
 
@@ -61,21 +61,39 @@ class Durable:
 class SqliteJournal:
     """A journal on disk. Made by `open`; give it to one `Runner(journal=...)`, which closes it."""
 
-    def __init__(self, place: Place, lock: OwnerLock, connection: sqlite3.Connection, last_seq: int) -> None:
+    def __init__(self, place: Place, lock: OwnerLock, opened: Opened, privacy: Privacy, retention: Retention | None) -> None:
         self._place = place
         self._lock = lock
-        self._connection = connection
+        self._connection = opened.connection
         self._forked = False
         self._post: tuple[Any, Post] | None = None
-        self._writer = Writer(connection, place.path, row, last_seq)
+        self._privacy = privacy
+        chores = (lambda: retire(retention),) if retention is not None else ()
+        self._writer = Writer(opened.connection, place.path, self._row, opened.last_seq, chores)
         self._writer.thread.start()
         _living.add(self)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | None = None, *, session: str | None = None) -> Self:
+    def open(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        session: str | None = None,
+        redact: Redact | None = None,
+        retention: Retention | None = KEEP,
+        output_limit: int = OUTPUT_LIMIT,
+    ) -> Self:
         """Open a journal as its owner, or make it: the file `path`, or that of the session `session`, or of a fresh session.
 
-        Sync; takes a few flushes of the disk. When it returns, a record of this opening has been written, so the disk takes them.
+        Sync; takes a few flushes of the disk. When it returns, this opening has been noted in the file, so the disk takes
+        records.
+
+        Args:
+            path: the database file, or its folder.
+            session: a name; the file lies in the state folder (XDG_STATE_HOME).
+            redact: given each text that a model, tool or person gave; what it returns is written. Called in the writer's thread.
+            retention: which sessions are deleted, by and by, while this one is open; None deletes none.
+            output_limit: characters of one text of an output that are written.
 
         Raises:
             ConfigError: both are given, or the session's name is none.
@@ -89,11 +107,11 @@ class SqliteJournal:
         require_local(place.path, place.path.parent)
         lock = OwnerLock.take(place)
         try:
-            connection, last_seq = _opened(place)
+            opened = open_database(place)
         except BaseException:
             lock.release()
             raise
-        return cls(place, lock, connection, last_seq)
+        return cls(place, lock, opened, Privacy(opened.secret, redact, output_limit), retention if path is None else None)
 
     # The Journal protocol.
 
@@ -157,7 +175,19 @@ class SqliteJournal:
             self._post = (native, poster())
         return self._post[1]
 
-    # What the owner reads.
+    def _row(self, seq: int, at: float, record: Record) -> Row:
+        body, altered = self._privacy.body(record)
+        return row(seq, at, record, body, altered=altered)
+
+    # What the owner knows and reads.
+
+    def know_tools(self, schema_of: SchemaOf) -> None:
+        """Told by the runner before its first call: the schema of a tool's arguments, which says what of them is secret."""
+        self._privacy.schema_of = schema_of
+
+    def masked(self, name: str, arguments: Any) -> Any:
+        """A tool's arguments as they are written here, to be compared with those of records."""
+        return self._privacy.masked(name, arguments)
 
     @property
     def path(self) -> Path:
@@ -172,36 +202,3 @@ class SqliteJournal:
     def reader(self) -> JournalReader:
         """A reader of the file; it sees what is committed. Close it."""
         return JournalReader(self.path)
-
-
-def _opened(place: Place) -> tuple[sqlite3.Connection, int]:
-    """The connection, ready to write, and the number of the last record. The first commit has been made."""
-    try:
-        connection = connect(place.path)
-        try:
-            make_ready(connection, place.path, place.session, secrets.token_bytes(32))
-            return connection, _note_opening(connection)
-        except BaseException:
-            connection.close()
-            raise
-    except sqlite3.Error as error:
-        raise journal_error(place.path, error) from error
-
-
-def _note_opening(connection: sqlite3.Connection) -> int:
-    owner = this_process()
-    last = int(connection.execute("SELECT ifnull(max(seq), 0) FROM records").fetchone()[0])
-    connection.execute(
-        "INSERT INTO openings VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            last + 1,
-            datetime.now(UTC).isoformat(),
-            boottime(),
-            this_host(),
-            owner.pid,
-            owner.starttime,
-            owner.boot_id,
-            owner.pid_namespace,
-        ),
-    )
-    return last

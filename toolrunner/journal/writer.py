@@ -54,11 +54,18 @@ class Writer:
     """One per owned journal. `encode` makes rows of records, in the thread; what it raises fails the journal."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, encode: Callable[[int, float, Record], Row], last_seq: int
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        encode: Callable[[int, float, Record], Row],
+        last_seq: int,
+        chores: tuple[Callable[[], object], ...] = (),
     ) -> None:
         self._connection = connection
         self._path = path
         self._encode = encode
+        self._chores = list(chores)
+        """Done once, one by one, when there is nothing to write."""
         self._lock = threading.Condition()
         self._pending: deque[tuple[int, float, Record]] = deque()
         self._waiters: list[_Waiter] = []
@@ -150,7 +157,7 @@ class Writer:
                     return list(islice(self._pending, COMMIT_RECORDS))
                 if self._closing:
                     return None
-            self._empty_wal()  # nothing came for a while
+            self._rest()
 
     def _wait(self) -> None:
         """Until something is pending that somebody waits for, or has ridden long enough; or, with nothing pending, until idle."""
@@ -167,8 +174,9 @@ class Writer:
             _logger.warning("%s is locked by another program; it is tried again", self._path)
         self._is_dirty = True
         with self._lock:
-            for _ in batch:
-                self._pending.popleft()
+            if self.failure is None:  # else they were dropped meanwhile; these ones are on disk all the same
+                for _ in batch:
+                    self._pending.popleft()
             self.durable = batch[-1][0]
             self._tell()
         if self._wal_bytes() > CHECKPOINT_BYTES:
@@ -190,8 +198,12 @@ class Writer:
         except OSError:
             return 0
 
-    def _empty_wal(self) -> None:
+    def _rest(self) -> None:
+        """Nothing came for a while."""
         self._is_dirty = self._checkpoint("TRUNCATE")
+        if self._chores:
+            self._is_dirty = True  # so that the next one's turn comes
+            self._chores.pop()()
 
     def _checkpoint(self, kind: str) -> bool:
         """Move the -wal file's pages into the database. True: somebody's reading kept it from being done."""
