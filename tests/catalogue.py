@@ -6,6 +6,7 @@ in a `pytestmark` of a test module.
 """
 
 import ast
+import functools
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,8 +44,9 @@ def read_catalogue(folder: Path) -> dict[str, Case]:
     return cases
 
 
-def read_marks(folder: Path) -> list[Mark]:
-    return [mark for path in sorted(folder.rglob("test_*.py")) for mark in _marks(path, folder)]
+@functools.cache
+def read_marks(folder: Path) -> tuple[Mark, ...]:
+    return tuple(mark for path in sorted(folder.rglob("test_*.py")) for mark in _marks(path, folder))
 
 
 def _marks(path: Path, folder: Path) -> Iterator[Mark]:

@@ -4,6 +4,7 @@ Everything is read with `ast`, so an import counts wherever it stands: at the to
 """
 
 import ast
+import functools
 import importlib.util
 import re
 from collections.abc import Callable, Iterator
@@ -82,8 +83,9 @@ def unit_of(name: str) -> str:
     return name.split(".")[1] if "." in name else ""
 
 
+@functools.cache
 def load(root: Path) -> Tree:
-    """Parse every module below `root`, the folder of the package."""
+    """Parse every module below `root`, the folder of the package. Once: nobody edits a package while it is tested."""
     names = {path: _dotted(path.relative_to(root)) for path in sorted(root.rglob("*.py"))}
     known = frozenset(names.values())
     return {name: _parse(path, name, known) for path, name in names.items()}

@@ -1,6 +1,7 @@
 """The front door shows what the design says, each name documented, defined once and offered in one place."""
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -51,6 +52,7 @@ def front_door() -> ModuleType:
     return importlib.import_module(layers.PACKAGE)
 
 
+@functools.cache
 def definitions(root: Path) -> Counter[str]:
     """How often each class or function is defined at the top of a module, over the whole package."""
     found = Counter[str]()
