@@ -20,6 +20,7 @@ from toolrunner.pipeline.isolation.body import isolated_body
 from toolrunner.pipeline.keys import take_key
 from toolrunner.pipeline.leases import Needs, Place, WouldDeadlock
 from toolrunner.pipeline.live import LiveBody
+from toolrunner.pipeline.reconcile import refuse_if_in_doubt
 from toolrunner.pipeline.retry import attempts
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.shells.body import shell_body
@@ -98,6 +99,8 @@ class _Action:
             return False
         if state.lease is None:
             state.refuse_if_aborted()
+            return False
+        if state.refuse_if_aborted() or await refuse_if_in_doubt(state, self._services):
             return False
         return not state.refuse_if_aborted() and not self._environment_gone()
 

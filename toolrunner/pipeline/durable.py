@@ -13,6 +13,16 @@ from toolrunner.pipeline.state import ActiveCall
 
 async def journal_problem(state: ActiveCall, services: Services, pending: Awaitable[None] | None) -> str | None:
     """Wait until what was appended is durable. If it is not, the call notes that once, and the reason is returned."""
+    problem = await durable_problem(services, pending)
+    if problem is not None:
+        note = Note(NoteKind.JOURNAL_ERROR, f"The journal cannot be written: {problem}.")
+        if note not in state.notes:
+            state.notes.append(note)
+    return problem
+
+
+async def durable_problem(services: Services, pending: Awaitable[None] | None) -> str | None:
+    """The same for what is no call's: the reason alone."""
     problem = None
     if pending is not None:
         with anyio.move_on_after(DURABLE_WAIT) as bound:
@@ -22,9 +32,4 @@ async def journal_problem(state: ActiveCall, services: Services, pending: Awaita
                 problem = error.problem
         if bound.cancelled_caught:
             problem = f"it did not answer within {DURABLE_WAIT:g} s"
-    problem = services.journal.error or problem
-    if problem is not None:
-        note = Note(NoteKind.JOURNAL_ERROR, f"The journal cannot be written: {problem}.")
-        if note not in state.notes:
-            state.notes.append(note)
-    return problem
+    return services.journal.error or problem

@@ -12,6 +12,7 @@ from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
 from toolrunner.pipeline.jobs import end_jobs, living
 from toolrunner.pipeline.outcome import effects_of, verdict_of
+from toolrunner.pipeline.reconcile import note_doubt
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallSettled
@@ -54,6 +55,8 @@ def _hand_out(state: ActiveCall, services: Services) -> None:
     if state.result is not None:
         try:
             services.emit(CallSettled(run_id=state.run_id, result=state.result))
+            if not state.lives:  # else its body, when it is over
+                note_doubt(state, services)
             if state.claimed_key is not None:
                 services.keys.finish(state.claimed_key, state.result)
         finally:

@@ -21,6 +21,7 @@ from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.finish import body_result
 from toolrunner.pipeline.nesting import body_context
+from toolrunner.pipeline.reconcile import note_doubt
 from toolrunner.pipeline.retry import will_retry
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -127,6 +128,7 @@ class LiveBody:
         if state.cause is not None:
             await compensate(state, self._services)
         if not will_retry(state):
+            note_doubt(state, self._services)
             self._give_back()
 
     async def _wait_for_children(self) -> None:

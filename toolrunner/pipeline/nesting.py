@@ -17,8 +17,19 @@ def inside_body_of(services: Services) -> bool:
     return any(one is services for one in _INSIDE.get())
 
 
+def inside(services: Services) -> contextvars.Context:
+    """The current context, marked as code that runs inside this runner."""
+    context = contextvars.copy_context()
+    context.run(_enter, services)
+    return context
+
+
+def _enter(services: Services) -> None:
+    _INSIDE.set((*_INSIDE.get(), services))
+
+
 def body_context(state: ActiveCall, services: Services) -> contextvars.Context:
     """The submitter's context variables, for one body, or for an undo of what it did."""
     context = state.context.copy()
-    context.run(lambda: _INSIDE.set((*_INSIDE.get(), services)))
+    context.run(_enter, services)
     return context

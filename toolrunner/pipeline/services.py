@@ -6,6 +6,7 @@ from pathlib import Path
 
 from toolrunner.loops import LoopCall, Post
 from toolrunner.observe import Watches
+from toolrunner.pipeline.doubts import Doubts
 from toolrunner.pipeline.hooks import Hooks
 from toolrunner.pipeline.idempotency import KeyTable
 from toolrunner.pipeline.leases import LeaseDesk
@@ -61,4 +62,5 @@ class Services:
     loop_thread: int
     """`threading.get_ident()` of the loop."""
     limits: Limits = field(default_factory=Limits)
+    doubts: Doubts = field(default_factory=Doubts)
     session: str = ""

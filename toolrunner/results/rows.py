@@ -168,8 +168,8 @@ ROWS: tuple[Row, ...] = (
     _unstarted(
         Outcome.REJECTED,
         Code.IN_DOUBT,
-        "was not run: an earlier call with the same key may have taken effect",
-        "The call was held back, because an earlier call with the same key may have taken effect.",
+        "was not run: an earlier call may have taken effect",
+        "The call was held back, because an earlier call may have taken effect.",
     ),
     _unstarted(Outcome.REJECTED, Code.HOOK_ERROR, "was not run: a hook before it failed", "A hook before the call failed."),
 )
