@@ -202,7 +202,7 @@ class KeptProcess:
         return replace(report, left=left or ([] if report.keeper_lost else report.left), proven=True)
 
     def _on_eof(self) -> None:
-        if self._report is None:
+        if self._report is None and self._stop_at is None:  # a stop does not end sooner because nobody holds the streams
             self._line.send(b"eof")
 
     async def _follow(self) -> Report:

@@ -95,6 +95,9 @@ def still_running(
     entries: Iterable[tuple[int, int, int, str, str]], kind: StillRunningKind = StillRunningKind.PROCESS
 ) -> tuple[StillRunning, ...]:
     """Processes of a report as facts."""
+    entries = list(entries)
+    if not entries:  # the usual case, and /proc/stat counts every interrupt before it can be read
+        return ()
     boot = _boot_time()
     ticks = os.sysconf("SC_CLK_TCK")
     return tuple(

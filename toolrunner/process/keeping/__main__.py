@@ -18,6 +18,9 @@ def stand_in(name: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
+    # Their C halves have all that is needed here. The Python halves pull in enum, functools, collections and selectors: a fifth
+    # of the heap, and what every keeper writes to after its fork is spread over that much more of it.
+    sys.modules.update(signal=importlib.import_module("_signal"), socket=importlib.import_module("_socket"))
     here = os.path.dirname(os.path.abspath(__file__))
     process = os.path.dirname(here)
     stand_in("toolrunner", os.path.dirname(process))

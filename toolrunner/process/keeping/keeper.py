@@ -1,10 +1,10 @@
-"""A keeper: the subreaper of one call. Waits idle with a child at the gate, takes one request, holds the call to its end.
+"""A busy keeper: the subreaper of one call, which it holds from the start gate to the end.
 
 Everything it may signal is its own: the leader's group while the leader is unreaped, and its children. It ends when the
 kernel has said that it has no child left, or `REAP_BOUND` after SIGKILL, and then its orphans go to the warden.
 """
 
-import errno
+import math
 import os
 import select
 import signal
@@ -13,20 +13,15 @@ import time
 
 from toolrunner.process.keeping.call import Call
 from toolrunner.process.keeping.cgroup import Cgroup
-from toolrunner.process.keeping.gate import Gate, fork_gate
-from toolrunner.process.keeping.ladder import STEPS, TERMINAL_STEPS, descendants
-from toolrunner.process.keeping.messages import REAP_BOUND, decode, encode, hexed, listing
+from toolrunner.process.keeping.gate import Gate
+from toolrunner.process.keeping.ladder import descendants
+from toolrunner.process.keeping.messages import REAP_BOUND, encode, hexed, listing
 from toolrunner.process.keeping.sweep import Swept, describe, sweep
-from toolrunner.process.keeping.system import (
-    PR_SET_CHILD_SUBREAPER,
-    PR_SET_NAME,
-    PR_SET_PDEATHSIG,
-    Cut,
-    Kernel,
-    prctl,
-    receive,
-)
-from toolrunner.process.keeping.waking import is_served, pause_on, see_off, wake_pipe
+from toolrunner.process.keeping.waking import pause_on
+
+TELL_AFTER = 0.003
+"""Seconds from the first signal of a ladder until the host is told of it. Most processes are gone by then; the host would be
+woken for nothing, at the very moment when their end is about to be reported."""
 
 LONGEST_POLL = 3600.0
 """Seconds. poll(2) counts milliseconds in an int, which overflows after 24.8 days; a longer wait is made of several."""
@@ -39,53 +34,6 @@ class Links:
         self.requests, self.notes, self.life, self.host = requests, notes, life, host
 
 
-def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
-    """The whole life of a keeper. One that does not `stay` leaves when nobody needs it for a while (the socket's time-out)."""
-    warden = os.getppid()
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
-    prctl(PR_SET_NAME, b"tr-keeper")
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # idle, it serves nobody without its warden
-    wake = wake_pipe()
-    if os.getppid() != warden:
-        return
-    gate = try_fork_gate()
-    request, fds = wait_for_request(links.requests, stays=stays)
-    if request:
-        prctl(PR_SET_PDEATHSIG, signal.SIGCONT)  # busy, it sweeps when the warden dies, even if a tool has stopped it
-        os.write(links.notes, b"%d\n" % os.getpid())
-        links.requests.close()  # the last receiver's end must close when warden and idle keepers are gone
-        serve(kernel, links, wake, gate, request, fds)
-        return
-    if isinstance(gate, Gate):
-        gate.sock.close()
-        os.waitpid(gate.pid, 0)
-    if not is_served(links.requests):
-        see_off(warden)
-
-
-def try_fork_gate() -> Gate | OSError:
-    """A child at the gate, or why there is none: told when a request needs it."""
-    try:
-        return fork_gate()
-    except OSError as exc:
-        return exc
-
-
-def wait_for_request(requests: socket.socket, *, stays: bool) -> tuple[bytes, list[int]]:
-    """Block until a request comes; empty when it is time to leave. Blocking receivers queue up: one message wakes one keeper."""
-    while True:
-        try:
-            return receive(requests)
-        except BlockingIOError:  # SO_RCVTIMEO
-            if not stays:
-                return b"", []
-        except Cut as cut:
-            for fd in cut.reply:
-                refuse(socket.socket(fileno=fd), errno.EMFILE, "descriptors of the request")
-        except OSError:
-            return b"", []
-
-
 def refuse(control: socket.socket, number: int, step: str) -> None:
     """Tell the host that this call will not be; nothing of it ran."""
     try:
@@ -95,25 +43,6 @@ def refuse(control: socket.socket, number: int, step: str) -> None:
     control.close()
 
 
-def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request: bytes, fds: list[int]) -> None:
-    """Hand the request to the child at the gate and hold the call."""
-    control = socket.socket(fileno=fds.pop(1))
-    control.setblocking(False)
-    words = decode(request)[1]
-    cgroup = Cgroup(fds.pop(1), words["cgroup"]) if words["cgroup"] else None
-    if isinstance(gate, OSError) or not gate.hand_over(request, fds):
-        gate = try_fork_gate()  # there was none, or something killed it meanwhile: another one serves as well
-        if isinstance(gate, Gate):
-            gate.hand_over(request, fds)
-    if isinstance(gate, OSError):
-        refuse(control, gate.errno or errno.EAGAIN, "fork")
-        return
-    gate.sock.setblocking(False)
-    steps = TERMINAL_STEPS if words["tty"] == "1" else STEPS
-    call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps, keep=words["keep"] == "1")
-    Keeper(call, links, wake, control, gate, cgroup).run()
-
-
 class Keeper:
     """The loop around one call: turns events into `Call`'s methods and its answers into messages."""
 
@@ -121,6 +50,7 @@ class Keeper:
         self.call, self.links, self.wake, self.control, self.gate = call, links, wake, control, gate
         self.cgroup = cgroup
         self.told_kept = False
+        self.tell_at = math.inf  # when the host is to hear that the ladder began
         self.answered = False  # the gate's socket is at its end: the command runs, or its child died
         self.poll = select.poll()
         self.actions = {
@@ -137,11 +67,13 @@ class Keeper:
     def run(self) -> None:
         """Until the call is over; then sweep, report, and leave."""
         while not self.call.finish:
-            wait = min(self.call.next_time() - time.monotonic(), LONGEST_POLL)
+            wait = min(min(self.call.next_time(), self.tell_at) - time.monotonic(), LONGEST_POLL)
             ready = self.poll.poll(max(0, wait) * 1000)
             for fd, _ in ready:
                 self.actions[fd]()
             if self.call.tick():
+                self.tell_at = time.monotonic() + TELL_AFTER
+            if self.tell_at <= time.monotonic():
                 self.tell_stopping()
             if self.call.kept and not self.told_kept:
                 self.hand_over()
@@ -167,6 +99,7 @@ class Keeper:
             )
 
     def tell_stopping(self) -> None:
+        self.tell_at = math.inf
         self.tell(encode("stopping", cause=self.call.cause, at=self.call.delivered))
 
     def on_child(self) -> None:
@@ -226,7 +159,7 @@ class Keeper:
             self.on_go()
         elif order == b"stop":
             if self.call.stop("stopped", float(value)):
-                self.tell_stopping()
+                self.tell_at = time.monotonic() + TELL_AFTER
         elif order == b"eof":
             self.call.eof()
         elif not order:

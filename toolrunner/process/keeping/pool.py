@@ -7,7 +7,8 @@ import struct
 import time
 from collections.abc import Iterable
 
-from toolrunner.process.keeping.keeper import Links, keep
+from toolrunner.process.keeping.idle import keep
+from toolrunner.process.keeping.keeper import Links
 from toolrunner.process.keeping.system import Kernel
 
 MOST_IDLE = 8
@@ -19,7 +20,7 @@ FEWEST_IDLE = 2
 IDLE_TIME = 10
 """Seconds until an idle keeper that is not needed leaves, and the pool aims at one less."""
 
-CALM = 0.003
+CALM = 0.01
 """Seconds a replacement fork waits while another keeper is idle: it would compete with the command that is just starting."""
 
 

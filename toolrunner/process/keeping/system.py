@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 
 try:
     import ctypes
@@ -192,6 +193,11 @@ def receive(sock: socket.socket, size: int = 4096) -> tuple[bytes, list[int]]:
             os.close(fd)
         raise cut
     return data, fds
+
+
+def send_fds(sock: socket.socket, message: bytes, fds: list[int]) -> None:
+    """One message with descriptors."""
+    sock.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))])
 
 
 class Cut(OSError):

@@ -26,6 +26,14 @@ def pause_on(wake: int, seconds: float) -> None:
         os.read(wake, 4096)
 
 
+def is_asked(requests: socket.socket) -> bool:
+    """Whether a request waits for somebody to take it."""
+    try:
+        return bool(requests.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+    except OSError:
+        return False
+
+
 def is_served(requests: socket.socket) -> bool:
     """Whether the host is still at the other end, so that an idle keeper that leaves does so because nobody needs it."""
     try:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from toolrunner.process.keeping.keeper import Links, refuse
 from toolrunner.process.keeping.messages import REAP_BOUND, encode, hexed, listing
 from toolrunner.process.keeping.pool import Pool
+from toolrunner.process.keeping.rehearsal import PLAYS, rehearse
 from toolrunner.process.keeping.selftest import Findings, examine
 from toolrunner.process.keeping.sweep import describe, sweep
 from toolrunner.process.keeping.system import (
@@ -231,11 +232,14 @@ def main(control_fd: int, request_fd: int, host_pid: int) -> None:
     kernel = Kernel()
     findings = examine(kernel) if prctl(PR_SET_CHILD_SUBREAPER, 1) else Findings(["this kernel has no child subreaper"])
     host = watch_host(kernel, host_pid)
+    warden = Warden(kernel, findings, socket.socket(fileno=control_fd), socket.socket(fileno=request_fd), host)
+    for _ in range(PLAYS):
+        rehearse(warden.pool.links, warden.wake, os.getpid())
     # Every keeper is a fork of this heap: nothing may be moved or collected, or the pages stop being shared.
     gc.collect()
     gc.freeze()
     gc.disable()
-    Warden(kernel, findings, socket.socket(fileno=control_fd), socket.socket(fileno=request_fd), host).run()
+    warden.run()
 
 
 def watch_host(kernel: Kernel, host_pid: int) -> int:
