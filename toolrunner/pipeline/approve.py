@@ -1,6 +1,9 @@
 """Row 4: an ask and its answer. A grant is bound to exactly the call it was given for, and expires."""
 
-from toolrunner.facts import AbortReason, Source
+from dataclasses import replace
+
+from toolrunner.calls import ToolCall
+from toolrunner.facts import AbortReason, GrantKey, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.facts.texts import well_formed
 from toolrunner.pipeline.environment import grant_key
@@ -9,6 +12,7 @@ from toolrunner.pipeline.state import ActiveCall
 from toolrunner.policy import Answer, AnswerKind, ApprovalRequest
 from toolrunner.records import CallDecided, CallModified
 from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.tools import Registration
 
 GRANT_SECONDS = 600.0
 """How long an approval for one call holds until its moment of action: long enough for a queue, short enough to be remembered."""
@@ -37,11 +41,24 @@ async def approve(state: ActiveCall, services: Services) -> bool:
     state.decided.set()
     state.moved()
     try:
-        answer = await services.approvals.ask(_request(state, key.digest()), state.signal)
+        request = _request(state, lasting_digest(key, state.registration))
+        answer = await services.approvals.ask(request, state.signal, outlives=_is_whole_on_record(state))
     finally:
         state.waiting_for_approval = False
         state.moved()
-    return _take(state, services, answer)
+    return take_answer(state, services, answer)
+
+
+def lasting_digest(key: GrantKey, registration: Registration) -> str:
+    """What an approval covers, in words that hold over a restart: the tool by its version, which tells changed ones apart."""
+    return replace(key, registration=registration.tool.version).digest()
+
+
+def _is_whole_on_record(state: ActiveCall) -> bool:
+    """Whether the journal has all that the call was made with, so that it can be run after its host is gone."""
+    call = state.call
+    recorded = ToolCall(call.name, call.arguments, call_id=call.call_id, idempotency_key=call.idempotency_key)
+    return state.parent is None and call == recorded
 
 
 def _request(state: ActiveCall, digest: str) -> ApprovalRequest:
@@ -57,7 +74,8 @@ def _request(state: ActiveCall, digest: str) -> ApprovalRequest:
     )
 
 
-def _take(state: ActiveCall, services: Services, answer: Answer) -> bool:
+def take_answer(state: ActiveCall, services: Services, answer: Answer) -> bool:
+    """Do what the answer says. True = it allowed other arguments, so the call is judged again from row 2."""
     match answer.kind:
         case AnswerKind.ALLOW:
             return _allowed(state, services, answer)

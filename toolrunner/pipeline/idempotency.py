@@ -1,12 +1,13 @@
 """KeyTable: which idempotency keys this session has seen, and what became of the call that used each.
 
-State: key -> entry, changed by `claim` and `Claim.finish`, synchronously: two calls cannot both find a key free. Only a call that
-proved to have no effects gives its key back. In memory; the key's truth across processes is the journal's.
+State: key -> entry, changed by `claim` and `finish`, synchronously: two calls cannot both find a key free. Only a call that
+proved to have no effects gives its key back. What earlier owners of the session's journal did with a key is looked up there
+(`past`), when it is brought for the first time.
 """
 
 import hashlib
 import json
-import time
+import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Protocol, final
 import anyio
 
 from toolrunner.facts import EffectState
+from toolrunner.journal.clocks import boottime
 from toolrunner.pipeline.circles import HeldUp, WaitGraph
 from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.results import Outcome, ToolResult
@@ -27,6 +29,35 @@ KEPT_KEYS = 10_000
 def arguments_digest(tool: str, arguments: object) -> str:
     """SHA-256 of a tool's name and its arguments in canonical JSON."""
     return hashlib.sha256(json.dumps([tool, arguments], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+CLAIMED_BY = "dedupe_by_arguments"
+"""Who says in a `call/decided` that a call took the key of its arguments, which no other record names."""
+
+_CLAIM = re.compile(r"(arguments:\S+) until (\S+) for (\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A key as the journal keeps it. `expires` in seconds of CLOCK_BOOTTIME of the boot it was taken in, after `seconds`."""
+
+    key: str
+    expires: float | None
+    seconds: float | None
+
+    def text(self) -> str:
+        """As `call/decided` says it."""
+        return f"{self.key} until {self.expires if self.expires is not None else '-'} for {self.seconds or '-'}"
+
+    @classmethod
+    def read(cls, text: str) -> "Claim | None":
+        """What `text` wrote; None if it did not."""
+        found = _CLAIM.fullmatch(text)
+        return cls(found[1], _number(found[2]), _number(found[3])) if found is not None else None
+
+
+def _number(text: str) -> float | None:
+    return None if text == "-" else float(text)
 
 
 class KeyState(StrEnum):
@@ -52,7 +83,8 @@ class Holder(Protocol):
 class Entry:
     """One key. `result` is set unless its call still runs; `freed` says that the call gave the key back."""
 
-    digest: str
+    digest: str | None
+    """None: the arguments were masked when they were written, so they cannot be compared; the key alone decides."""
     run_id: str
     holder: Holder | None
     """The call itself, until it has settled."""
@@ -90,7 +122,14 @@ class Waiting:
 class KeyTable:
     """The keys of one session."""
 
-    def __init__(self, graph: WaitGraph | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        graph: WaitGraph | None = None,
+        clock: Callable[[], float] = boottime,
+        past: Callable[[str, str], Entry | None] | None = None,
+    ) -> None:
+        """`past(key, run_id)`: what a call of an earlier owner of the journal, other than `run_id`, has made of a key."""
+        self._past = past
         self._graph = graph if graph is not None else WaitGraph()
         self._entries: dict[str, Entry] = {}
         self._waiting: dict[Waiting, None] = {}
@@ -99,6 +138,10 @@ class KeyTable:
     def claim(self, key: str, digest: str, holder: Holder, seconds: float | None = None) -> Entry | None:
         """Take a free key: None, and `finish` must follow. Else the entry that has it, with the same digest or another."""
         entry = self._entries.get(key)
+        if entry is None and self._past is not None:
+            entry = self._past(key, holder.run_id)
+            if entry is not None:
+                self._entries[key] = entry
         expired = entry is not None and entry.expires is not None and entry.expires <= self._clock()
         if entry is not None and not (expired and entry.state is KeyState.COMPLETED):
             return entry
@@ -110,13 +153,12 @@ class KeyTable:
         """Say what became of the call that claimed `key`."""
         entry = self._entries[key]
         entry.result, entry.holder = result, None
-        if result.outcome is Outcome.SUCCEEDED or _change_is_certain(result):
-            entry.state = KeyState.COMPLETED
-        elif not result.started or result.effects.state in (EffectState.NONE, EffectState.REVERTED):
+        state = state_after(result)
+        if state is None:
             entry.freed = True
             del self._entries[key]
         else:
-            entry.state = KeyState.IN_DOUBT
+            entry.state = state
         for waiting in self._waiting:
             if waiting.entry is entry:
                 waiting.woken.set()
@@ -146,6 +188,15 @@ class KeyTable:
             completed = [key for key, entry in self._entries.items() if entry.state is KeyState.COMPLETED]
             for key in completed[:surplus]:
                 del self._entries[key]
+
+
+def state_after(result: ToolResult) -> KeyState | None:
+    """What a key says once the call that took it has this result; None = it is free again."""
+    if result.outcome is Outcome.SUCCEEDED or _change_is_certain(result):
+        return KeyState.COMPLETED
+    if not result.started or result.effects.state in (EffectState.NONE, EffectState.REVERTED):
+        return None
+    return KeyState.IN_DOUBT
 
 
 def _change_is_certain(result: ToolResult) -> bool:

@@ -1,10 +1,12 @@
 """The idempotency check between preparation and action: a key is taken, waited for, replayed, or answered with IN_DOUBT."""
 
+from toolrunner.journal.clocks import boottime
 from toolrunner.pipeline.circles import line_of
-from toolrunner.pipeline.idempotency import Entry, KeyState, KeyTable, arguments_digest
+from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim, Entry, KeyState, KeyTable, arguments_digest
 from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.records import CallDecided
 from toolrunner.results import Code, Error, ErrorKind, Outcome
 
 
@@ -18,9 +20,9 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
     while True:
         entry = services.keys.claim(key, digest, state, seconds)
         if entry is None:
-            state.claimed_key = key
+            _took(state, services, key, seconds)
             return True
-        if entry.digest != digest:
+        if entry.digest not in (None, digest):
             text = f"idempotency key {state.call.idempotency_key!r} was used with another tool or other arguments in this session"
             state.refuse(Outcome.REJECTED, Code.INVALID_ARGUMENTS, Error(ErrorKind.INVALID_ARGUMENTS, text))
             return False
@@ -35,6 +37,14 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
         if not is_over:
             state.refuse_if_aborted()
             return False
+
+
+def _took(state: ActiveCall, services: Services, key: str, seconds: float | None) -> None:
+    state.claimed_key = key
+    if state.call.idempotency_key is None:
+        claim = Claim(key, None if seconds is None else boottime() + seconds, seconds)
+        # Rides in the commit of `call/dispatched`: a call that started has said which key it took.
+        services.emit(CallDecided(run_id=state.run_id, decision="allow", by=CLAIMED_BY, text=claim.text()))
 
 
 def _key_of(state: ActiveCall, services: Services) -> tuple[str, float | None] | None:

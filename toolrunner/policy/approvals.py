@@ -20,12 +20,15 @@ from toolrunner.errors import ConfigError
 from toolrunner.loops import call_later
 from toolrunner.policy.answers import Answer, AnswerKind, aborted, error_text, judged, nobody, timed_out, unavailable
 from toolrunner.policy.decisions import ApprovalRequest, Approver, Decision
-from toolrunner.records import CallAnswered, CallAsked, now
+from toolrunner.records import CallAnswered, CallAsked, CallDecided, now
 
 _logger = logging.getLogger("toolrunner")
 
 RECORD_WAIT = 30.0
 """Seconds until a question, or its grant, must be durable. Far more than a slow disk's flush; after it the ask fails closed."""
+
+ASKED_ELSEWHERE = "asked elsewhere"
+"""Who says in a `call/decided` that the approver has handed the question on: the answer may come after this host is gone."""
 
 LEAVE_WAIT = 5.0
 """Seconds that an approver gets to leave a settled question before the next one is asked all the same: a prompt needs a moment
@@ -50,10 +53,11 @@ class Spawn(Protocol):
 class _Ask:
     """One question on its way. Written by the desk alone; `answer` once, and then for good."""
 
-    __slots__ = ("answer", "consulting", "context", "durable", "request", "settled", "signal", "task", "timers")
+    __slots__ = ("answer", "consulting", "context", "durable", "outlives", "request", "settled", "signal", "task", "timers")
 
-    def __init__(self, request: ApprovalRequest, signal: AbortSignal) -> None:
+    def __init__(self, request: ApprovalRequest, signal: AbortSignal, *, outlives: bool) -> None:
         self.request = request
+        self.outlives = outlives
         self.signal = signal
         # The question of a call is asked in that call's context, whoever's end it was that made it its turn.
         self.context = contextvars.copy_context()
@@ -75,10 +79,17 @@ class ApprovalDesk:
 
     `limit` (seconds) bounds each question from the moment it is put to the approver; waiting for its turn before that is bounded
     by the limits of those ahead. `append` is the journal's. An approver of None means that nobody can be asked: denied.
+    `boottime` (seconds of CLOCK_BOOTTIME) dates the end of a question for whoever opens the journal after this host.
     """
 
     def __init__(
-        self, approver: Approver | None, *, append: Callable[..., Awaitable[None] | None], spawn: Spawn, limit: float
+        self,
+        approver: Approver | None,
+        *,
+        append: Callable[..., Awaitable[None] | None],
+        spawn: Spawn,
+        limit: float,
+        boottime: Callable[[], float] | None = None,
     ) -> None:
         if not math.isfinite(limit) or limit <= 0:
             raise ConfigError("the limit of an approval", limit, "a finite number of seconds, more than 0")
@@ -86,6 +97,7 @@ class ApprovalDesk:
         self._append = append
         self._spawn = spawn
         self._limit = limit
+        self._boottime = boottime
         self._open: dict[str, _Ask] = {}
         self._line: deque[_Ask] = deque()
         self._turn: _Ask | None = None
@@ -95,8 +107,10 @@ class ApprovalDesk:
         """The questions that were asked and have no answer yet, oldest first."""
         return tuple(ask.request for ask in self._open.values())
 
-    async def ask(self, request: ApprovalRequest, signal: AbortSignal) -> Answer:
+    async def ask(self, request: ApprovalRequest, signal: AbortSignal, *, outlives: bool = False) -> Answer:
         """Put one question and wait for its end. Never raises for what the approver or the journal does; it fails closed.
+
+        `outlives`: what is on record is enough to run the call, should its answer come from elsewhere after this host is gone.
 
         `request.approval_id` and `asked_at` are given here. An abort ends the wait at once, and wins over every answer that comes
         after it. Being cancelled settles the ask as aborted.
@@ -105,7 +119,7 @@ class ApprovalDesk:
             return aborted()
         if self._approver is None:
             return nobody(request.text)
-        ask = _Ask(request, signal)
+        ask = _Ask(request, signal, outlives=outlives)
         unsubscribe = signal.on_abort(lambda: self._settle(ask, aborted()))
         try:
             self._line.append(ask)
@@ -133,7 +147,13 @@ class ApprovalDesk:
         approval_id = uuid4().hex
         ask.request = replace(ask.request, approval_id=approval_id, asked_at=now())
         self._open[approval_id] = ask
-        asked = CallAsked(run_id=ask.request.run_id, approval_id=approval_id, text=ask.request.text, digest=ask.request.digest)
+        asked = CallAsked(
+            run_id=ask.request.run_id,
+            approval_id=approval_id,
+            text=ask.request.text,
+            digest=ask.request.digest,
+            expires=self._boottime() + self._limit if self._boottime is not None else None,
+        )
         try:
             durable = self._append(asked)
         except Exception as error:  # noqa: BLE001  a question that cannot be recorded is not asked
@@ -170,9 +190,18 @@ class ApprovalDesk:
             self._leave(ask)
             if answer is not None:
                 self._settle(ask, judged(answer))
+            elif ask.answer is None and ask.outlives:
+                self._note_elsewhere(ask)
         finally:
             # Only now, with the answer recorded, so that the records of two questions never interleave.
             self._advance()
+
+    def _note_elsewhere(self, ask: _Ask) -> None:
+        """Without this record the question dies with this host, which is the safe side: so it is not waited for."""
+        try:
+            self._append(CallDecided(run_id=ask.request.run_id, decision="ask", by=ASKED_ELSEWHERE, text=ask.request.approval_id))
+        except Exception:
+            _logger.exception("that the question about %s is asked elsewhere could not be recorded", ask.request.tool)
 
     def _leave(self, ask: _Ask) -> None:
         ask.consulting = False

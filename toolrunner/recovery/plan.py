@@ -32,8 +32,16 @@ class Plan:
     records: tuple[Record, ...] = ()
 
 
-def plan(stories: Stories, looked: Looked = NOT_LOOKED, stays: Callable[[Story], bool] = lambda _: False) -> Plan:
-    """What is missing. `stays` says which calls without a dispatch wait for an answer that may still come."""
+def plan(
+    stories: Stories,
+    looked: Looked = NOT_LOOKED,
+    stays: Callable[[Story], bool] = lambda _: False,
+    is_past: Callable[[int], bool] = lambda _: False,
+) -> Plan:
+    """What is missing. `stays` says which calls without a dispatch wait for an answer that may still come.
+
+    `is_past(seq)`: the machine was started anew since that record, so nothing of that time can live.
+    """
     at = stories.last_at if stories.last_at is not None else now()
     children = {run_id: story.settled.result for run_id, story in stories.by_run.items() if story.settled is not None}
     results, pending, records = list[ToolResult](), list[Story](), list[Record]()
@@ -41,7 +49,7 @@ def plan(stories: Stories, looked: Looked = NOT_LOOKED, stays: Callable[[Story],
         if not story.dispatched and story.ended is None and stays(story):
             pending.append(story)
             continue
-        result = children[story.run_id] = recovered(story, children, at, _left(story, looked))
+        result = children[story.run_id] = recovered(story, children, at, _left(story, looked, is_past))
         results.append(result)
         records.append(CallSettled(run_id=story.run_id, at=at, result=result))
     for story in stories.by_run.values():
@@ -65,9 +73,14 @@ def _is_lost(story: Story) -> bool:
     return story.ended is None or story.ended.code in (Code.LOST, Code.KEEPER_LOST)
 
 
-def _left(story: Story, looked: Looked) -> tuple[StillRunning, ...] | None:
-    process = story.dispatched[-1].process if story.dispatched else None
-    return looked.get(process) if process is not None else None
+def _left(story: Story, looked: Looked, is_past: Callable[[int], bool]) -> tuple[StillRunning, ...] | None:
+    if not story.dispatched:
+        return ()
+    process = story.dispatched[-1].process
+    if process is not None:
+        return looked.get(process)
+    # A body in the host's own process is over with it, but what it started by itself is not seen from here.
+    return () if is_past(story.dispatched[-1].seq) else None
 
 
 def _job_lost(job: JobStarted, at: datetime, looked: Looked) -> JobEnded:

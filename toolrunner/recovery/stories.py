@@ -19,6 +19,7 @@ from toolrunner.records import (
     CallDispatched,
     CallEnded,
     CallModified,
+    CallReconciled,
     CallRecorded,
     CallSettled,
     CallStopDelivered,
@@ -65,6 +66,8 @@ class Story:
     """Its jobs whose end nobody saw: without a `job/ended`, or lost and perhaps still alive."""
     jobs_over: set[str] = field(default_factory=set)
     """Those of `jobs` that have their `job/ended`."""
+    reconciled: CallReconciled | None = None
+    """The last word of somebody who looked what became of it."""
     children: list["Story"] = field(default_factory=list)
 
     @property
@@ -142,14 +145,22 @@ def _add(story: Story, record: Record) -> None:
         case EffectPlanned() | EffectApplied() | EffectUnknown() | EffectNotApplied() | EffectUndone():
             story.effects[record.effect.effect_id] = record.effect
             story.effects_after_end = story.ended is not None
-        case CallStopRequested():
-            story.stop = story.stop or record
-        case CallStopDelivered():
-            story.delivered = story.delivered or record
+        case CallStopRequested() | CallStopDelivered() | CallReconciled():
+            _add_word(story, record)
         case JobStarted() | JobEnded():
             _add_job(story, record)
         case _:
             _add_before_dispatch(story, record)
+
+
+def _add_word(story: Story, record: CallStopRequested | CallStopDelivered | CallReconciled) -> None:
+    match record:
+        case CallStopRequested():
+            story.stop = story.stop or record
+        case CallStopDelivered():
+            story.delivered = story.delivered or record
+        case CallReconciled():
+            story.reconciled = record
 
 
 def _add_job(story: Story, record: JobStarted | JobEnded) -> None:

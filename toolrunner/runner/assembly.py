@@ -4,11 +4,12 @@ import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from toolrunner.journal import boottime
 from toolrunner.loops import loop_caller, poster
 from toolrunner.observe import Watches
 from toolrunner.pipeline.circles import WaitGraph
 from toolrunner.pipeline.hooks import Hooks
-from toolrunner.pipeline.idempotency import KeyTable
+from toolrunner.pipeline.idempotency import Entry, KeyTable
 from toolrunner.pipeline.jobs import JobRecords
 from toolrunner.pipeline.leases import LeaseDesk
 from toolrunner.pipeline.services import Services
@@ -34,6 +35,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
     settings: Settings,
     prepare_process: Callable[..., Awaitable[Prepared]],
     run_child: Callable[..., Awaitable[ToolResult]],
+    past_keys: Callable[[str, str], Entry | None] | None,
 ) -> Services:
     """The parts as the pipeline sees them."""
     post = poster()
@@ -47,12 +49,16 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         hooks=hooks,
         policy=settings.policy,
         approvals=ApprovalDesk(
-            settings.approver, append=hub.emit, spawn=partial(root.spawn, foreign=True), limit=settings.approval_timeout
+            settings.approver,
+            append=hub.emit,
+            spawn=partial(root.spawn, foreign=True),
+            limit=settings.approval_timeout,
+            boottime=boottime,
         ),
         grants=Grants(),
         leases=LeaseDesk(graph),
         threads=WorkerThreads(),
-        keys=KeyTable(graph),
+        keys=KeyTable(graph, past=past_keys),
         watches=watches,
         prepare_process=prepare_process,
         shells=Shells(prepare_process),

@@ -13,17 +13,17 @@ from typing import Any, Self, final
 
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
-from toolrunner.errors import NestedClose, NestedRun, RunnerClosed
+from toolrunner.errors import ConfigError, NestedClose, NestedRun, RunnerClosed
 from toolrunner.facts import Source
 from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
 from toolrunner.pipeline.bodies import TORN_DOWN
-from toolrunner.pipeline.hooks import Guard, Hooks, PostHook, PreHook, Wrapper
 from toolrunner.pipeline.nesting import inside_body_of
 from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
 from toolrunner.process import JobTable, Processes, Supervisor
 from toolrunner.records import Journal, Observer
+from toolrunner.recovery import Recovered
 from toolrunner.registry import ChildCalls
 from toolrunner.results import BatchResult, ToolResult
 from toolrunner.runner.assembly import assemble
@@ -31,19 +31,18 @@ from toolrunner.runner.batch import Batch
 from toolrunner.runner.blocking import BlockingRunner
 from toolrunner.runner.closing import close_runner
 from toolrunner.runner.events import EventBuffer
-from toolrunner.runner.hub import Hub
+from toolrunner.runner.lasting import Lasting, open_lasting
+from toolrunner.runner.registering import Registering
 from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline
 from toolrunner.runner.shelf import Shelf
-from toolrunner.runner.stopping import OwnStops
 from toolrunner.runner.submission import Submission
 from toolrunner.runner.waiting import OnHostCancel
 from toolrunner.tasks import TaskRoot
-from toolrunner.tools import AnyTool, Catalogue, Tools, Toolset
-from toolrunner.wire import ToolSpec, tools_for
+from toolrunner.tools import Tools
 
 
 @final
-class Runner:
+class Runner(Registering):
     """The front door: `async with Runner(tools) as runner: await runner.run("name", {...})`.
 
     Args:
@@ -51,7 +50,8 @@ class Runner:
         deps: handed to every body as `ctx.deps`; a batch may bring its own.
         policy: who may run what; None allows everything, and says so in every `call/decided` record.
         approver: who is asked when the policy or a hook asks; without one, an ask is a denial.
-        journal: where records are kept; in memory by default.
+        journal: where records are kept; in memory by default. One on disk is recovered when the runner is entered.
+        session: the name of a session, whose journal on disk is opened, or made, when the runner is entered.
         max_parallel: parallel-safe calls of one batch at once.
         hook_timeout: seconds for each hook; then the call fails closed.
         approval_timeout: seconds for each question; then the call is denied.
@@ -67,7 +67,7 @@ class Runner:
         supervisor: how processes are supervised; by default the best that this host can do.
 
     Raises:
-        DuplicateTool, ToolDefinitionError, ConfigError: before anything runs.
+        DuplicateTool, ToolDefinitionError, ConfigError: before anything runs. JournalError when it is entered.
     """
 
     def __init__(  # noqa: PLR0913 - the front door: each is a setting people look for by name
@@ -78,6 +78,7 @@ class Runner:
         policy: Policy | None = None,
         approver: Approver | None = None,
         journal: Journal | None = None,
+        session: str | None = None,
         max_parallel: int = DEFAULT_PARALLEL,
         hook_timeout: float = 30.0,
         approval_timeout: float = 300.0,
@@ -97,15 +98,15 @@ class Runner:
             host_cancel_wait=host_cancel_wait, kill_after=kill_after, dedupe_by_arguments=dedupe_by_arguments,
             max_threads=max_threads, max_processes=max_processes, spill_dir=spill_dir, supervisor=supervisor,
         )  # fmt: skip
-        self._catalogue = Catalogue(Toolset(tools))
-        self._hooks = Hooks()
-        self._journal: Journal = journal if journal is not None else MemoryJournal()
-        self._hub = Hub(self._journal)
+        if journal is not None and session is not None:
+            raise ConfigError("session", session, "None where a journal is given")
+        super().__init__(tools, journal if journal is not None else MemoryJournal())
+        self._session = session
         self._shelf = Shelf()
-        self._stops = OwnStops()
         self._supervisor: Processes | None = None
         self._shutdown = AbortController(source=Source.SHUTDOWN)
         self._services: Services | None = None
+        self._lasting = Lasting(None)
         self._closed: str | None = "it was not entered; use `async with Runner(...) as runner`"
         self._pid = os.getpid()
 
@@ -116,16 +117,24 @@ class Runner:
             raise RunnerClosed("it was entered before; make a new one")
         self._loop = native_loop()
         self._pid = os.getpid()
+        self._lasting = await open_lasting(self._hub, self._session)
         self._supervisor = self._settings.supervisor()
         children = ChildCalls(
             self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._adopt, detach=self._detach
         )
-        self._services = assemble(
-            catalogue=self._catalogue, hooks=self._hooks, journal=self._journal, hub=self._hub, settings=self._settings,
+        self._services = services = assemble(
+            catalogue=self._catalogue,
+            hooks=self._hooks,
+            journal=self._journal,
+            hub=self._hub,
             root=TaskRoot(lambda: self._shutdown.abort(TORN_DOWN.text)),
-            prepare_process=self._supervisor.prepare, run_child=children.run,
-        )  # fmt: skip
-        self._submission = Submission(self._services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
+            settings=self._settings,
+            prepare_process=self._supervisor.prepare,
+            run_child=children.run,
+            past_keys=self._lasting.keys,
+        )
+        self._submission = Submission(services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
+        self._lasting.ask_again(services, self._submission)
         self._closed = None
         return self
 
@@ -145,6 +154,7 @@ class Runner:
         self._closed = "it is closed"
         self._shutdown.abort("the runner was closed")
         self._services.jobs.close()
+        self._lasting.close()
         await close_runner(self._services, self._supervisor, self._shelf, limit)
 
     def _parts(self) -> Services:
@@ -226,8 +236,23 @@ class Runner:
         return self._submission.batch(list(calls), signal, deps, deadline, observer, events)
 
     def result(self, run_id: str) -> ToolResult:
-        """The result of an earlier call, also of one whose waiter was cancelled. Raises `NotSettled`, `UnknownRun`."""
-        return self._shelf.result(run_id)
+        """The result of an earlier call, also of one whose waiter was cancelled; with a journal on disk, of the whole session.
+
+        Raises `NotSettled`, `UnknownRun`, and `JournalError` when the journal cannot be read.
+        """
+        return self._lasting.result(run_id, self._shelf)
+
+    async def wait(self, run_id: str) -> ToolResult:
+        """Wait until a call has its result, also one that waits for an approval since before a restart.
+
+        Raises `UnknownRun`; `RunnerClosed` when the runner is closed and the call still waits for its approval.
+        """
+        return await self._lasting.wait(run_id, self._shelf)
+
+    @property
+    def recovery(self) -> Recovered | None:
+        """What was found and written when the journal was opened: calls of earlier owners, and processes that outlived them."""
+        return self._lasting.recovered
 
     @property
     def jobs(self) -> JobTable:
@@ -238,60 +263,19 @@ class Runner:
 
     @property
     def pending_approvals(self) -> tuple[ApprovalRequest, ...]:
-        """Questions that wait for an answer."""
-        return self._services.approvals.pending if self._services is not None else ()
+        """Questions that wait for an answer, those first that were asked elsewhere before a restart."""
+        return (*self._lasting.pending, *self._services.approvals.pending) if self._services is not None else ()
 
     def decide(self, approval_id: str, decision: Decision) -> bool:
-        """Answer a pending question. True only for its first answer."""
-        return self._services is not None and self._services.approvals.decide(approval_id, decision)
+        """Answer a pending question. True only for its first answer.
 
-    # Tools, hooks, observers.
-
-    def register(self, tool: AnyTool) -> Callable[[], bool]:
-        """Add a tool; returns the way to take it out again. Raises `DuplicateTool`."""
-        return self._catalogue.register(tool)
-
-    def replace(self, tool: AnyTool) -> Callable[[], bool]:
-        """Put a tool in the place of the one with its name. Calls decided on for the old one are not run with the new one."""
-        return self._catalogue.replace(tool)
-
-    def tools_for(self, provider: str) -> list[dict[str, Any]]:
-        """The tool list to send to a provider."""
-        specs = [ToolSpec(one.tool.name, one.tool.description, one.tool.parameters) for one in self._catalogue]
-        return tools_for(provider, specs)
-
-    def use(self, wrapper: Wrapper) -> Callable[[], None]:
-        """Wrap the execution of every call: `async def wrap(call, next): return await next(call, signal=mine)`."""
-        return self._hooks.add("wrappers", wrapper)
-
-    def pre_execute(self, hook: PreHook) -> Callable[[], None]:
-        """Have every call looked at before it may run: `async (call, signal) -> None | Decision | ask(text) | cancel(text)`."""
-        return self._hooks.add("pre", hook)
-
-    def post_execute(self, hook: PostHook) -> Callable[[], None]:
-        """Have every result looked at: `async (call, result, signal) -> None | replace(content) | block(text)`."""
-        return self._hooks.add("post", hook)
-
-    def guard(self, guard: Guard) -> Callable[[], None]:
-        """A last word before the waits: `(call) -> None | text`; a text denies."""
-        return self._hooks.add("guards", guard)
-
-    def on_record(self, observer: Observer) -> Callable[[], None]:
-        """Hear of every record of this runner."""
-        return self._hub.listen(observer)
-
-    def take_stops(self) -> Callable[[str, str], bool]:
-        """Have every call from now on stoppable by itself; returns the way: `stop(run_id, text)`, True if it was under way."""
-        self._stops.enable()
-        return self._stops.stop
-
-    def _adopt(self, run_id: str, parent_run_id: str) -> AbortSignal | None:
-        self._hub.adopt(run_id, parent_run_id)
-        return self._stops.begin(run_id)
-
-    def _detach(self, run_id: str) -> None:
-        self._hub.detach(run_id)
-        self._stops.over(run_id)
+        One that was asked before a restart lets its call go on in this runner under its own run id: with the arguments on record,
+        the deps of the runner, judged anew by policy and hooks, and only if the approval fits the tool as it is now. `wait` gives
+        its result.
+        """
+        if self._services is None or self._closed is not None:
+            return False
+        return self._lasting.decide(approval_id, decision) or self._services.approvals.decide(approval_id, decision)
 
     @staticmethod
     def blocking(tools: Iterable[Tools] = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:

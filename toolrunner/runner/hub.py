@@ -18,13 +18,14 @@ class Hub:
     """One per runner; used on its loop."""
 
     def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+        self.journal = journal
+        """Set once more at the most, before the first record: a session's journal is opened when the runner is entered."""
         self._all: tuple[Observer, ...] = ()
         self._by_run: dict[str, Observer] = {}
 
     def emit(self, *records: Record) -> Awaitable[None] | None:
         """Append to the journal first, so that nobody is shown what the journal refused; then show."""
-        pending = self._journal.append(*[record for record in records if not record.transient])
+        pending = self.journal.append(*[record for record in records if not record.transient])
         if self._all or self._by_run:
             for record in records:
                 self._show(record)

@@ -50,6 +50,12 @@ class Shelf:
             raise UnknownRun(run_id)
         return kept[1]
 
+    async def wait(self, run_id: str) -> None:
+        """Wait until a call that runs has its result; for any other there is nothing to wait for."""
+        state = self._running.get(run_id)
+        if state is not None:
+            await state.settled.wait()
+
     def running(self) -> Iterator[ActiveCall]:
         """Calls that have not settled."""
         return iter(tuple(self._running.values()))

@@ -3,6 +3,7 @@
 State: none of its own beyond what it was made with. Every call submitted here runs in a task of the runner's root.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -14,7 +15,9 @@ from toolrunner.pipeline.course import accept
 from toolrunner.pipeline.finish import publish
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.policy import Answer
 from toolrunner.records import Observer, Record
+from toolrunner.recovery import Question, record_answer, reopened, resume
 from toolrunner.registry import run_one
 from toolrunner.results import ToolResult
 from toolrunner.runner.batch import Batch
@@ -25,6 +28,8 @@ from toolrunner.runner.shelf import Shelf
 from toolrunner.runner.stopping import OwnStops
 from toolrunner.runner.waiting import OnHostCancel, wait_as_host
 from toolrunner.scheduler import BatchRun
+
+_logger = logging.getLogger("toolrunner")
 
 
 @final
@@ -77,6 +82,28 @@ class Submission:
             raise failures[0]
         assert state.result is not None
         return state.result
+
+    def resume(self, question: Question, answer: Answer) -> None:
+        """A call of before a restart goes on with this answer, in a task of its own; nobody need wait for it."""
+        own, services = AbortController(), self._services
+        run_id = question.story.run_id
+        signal = self._merged(own.signal, self._attach(run_id, None))
+        state = reopened(
+            question, services, signal, lambda reason: own.abort(reason.text, source=reason.source), self._settings.deps
+        )
+        record_answer(question, services, answer)
+        self._shelf.put(state)
+
+        async def live() -> None:
+            try:
+                await resume(state, services, question, answer)
+            except Exception:  # closed truthfully; whoever waits reads it in the result
+                _logger.exception("call %s broke off", run_id)
+            finally:
+                publish(state, services)
+                self._let_go(state)
+
+        services.root.spawn(live, f"call {state.name}", context=state.context)
 
     def batch(
         self,

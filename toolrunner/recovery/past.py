@@ -1,0 +1,128 @@
+"""Past: what a journal on disk knows, read only as far as a question needs. An open of a long session must not read all of it.
+
+State: the reader; `PastCalls` is asked on the runner's loop, each question is one short SELECT through an index.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from toolrunner.journal import Entry, JournalReader, Opening, RawRecord
+from toolrunner.journal.clocks import this_host
+from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim
+from toolrunner.records import CallDecided, CallSettled, Record
+from toolrunner.recovery.stories import Stories, read_stories
+from toolrunner.results import ToolResult
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Some of a journal's stories, and who wrote them. `altered`: run ids of which something was masked or cut when written."""
+
+    stories: Stories
+    openings: tuple[Opening, ...] = ()
+    altered: frozenset[str] = frozenset()
+
+    @property
+    def same_host(self) -> bool:
+        """Whether all of it was written on this machine, as far as its name tells."""
+        return all(one.host == this_host() for one in self.openings)
+
+    def opening_of(self, seq: int) -> Opening | None:
+        """Who wrote the record of this number."""
+        found = None
+        for one in self.openings:
+            if one.first_seq <= seq:
+                found = one
+        return found
+
+    def boot_of(self, seq: int) -> str:
+        """The boot in which this record was written; empty where nobody says."""
+        opening = self.opening_of(seq)
+        return opening.owner.boot_id if opening is not None else ""
+
+
+def read_open(reader: JournalReader) -> Past:
+    """What matters for recovery: everything since the first call without a result was recorded, and all jobs.
+
+    Children are recorded after the calls that made them, so those of an open call are among it.
+    """
+    unsettled = reader.unsettled()
+    entries: list[Entry] = [*reader.of_type("job/started", "job/ended")]
+    if unsettled:
+        seq = reader.of_run(unsettled[0])[0].seq - 1
+        jobs = {entry.seq for entry in entries}
+        while page := reader.since(seq):
+            entries += [entry for entry in page if entry.seq not in jobs]
+            seq = page[-1].seq
+        entries.sort(key=lambda entry: entry.seq)
+    return _past(entries, reader.openings())
+
+
+def read_all(reader: JournalReader) -> Past:
+    """The whole journal."""
+    return _past(reader, reader.openings())
+
+
+def _past(entries: Iterable[Entry], openings: Sequence[Opening]) -> Past:
+    records, altered, unread = list[Record](), set[str](), set[str]()
+    for entry in entries:
+        if entry.altered:
+            altered.add(entry.record.run_id)
+        if isinstance(entry.record, RawRecord):
+            # Written by a later version, or damaged. What it says of its call is not guessed: it is left to who can read it.
+            unread.add(entry.record.run_id)
+        else:
+            records.append(entry.record)
+    stories = read_stories(records)
+    for run_id in unread:
+        stories.by_run.pop(run_id, None)
+    return Past(stories, tuple(openings), frozenset(altered))
+
+
+@final
+class PastCalls:
+    """Single calls of a journal, looked up when somebody asks."""
+
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader = reader
+        self._openings = reader.openings()
+        self._claims: dict[str, list[str]] | None = None
+        """Keys made of arguments -> the calls that took them; read when the first such key is asked for."""
+
+    def result(self, run_id: str) -> ToolResult | None:
+        """The settled result of a call, of any owner."""
+        found = [entry.record for entry in self._reader.of_run(run_id) if isinstance(entry.record, CallSettled)]
+        return found[0].result if found else None
+
+    def with_key(self, key: str) -> Iterator[Past]:
+        """Calls of earlier owners that brought an idempotency key, in order."""
+        for entry in self._reader.of_key(key):
+            if entry.seq < self._openings[-1].first_seq:
+                yield self._call(entry.record.run_id)
+
+    def that_claimed(self, key: str) -> Iterator[Past]:
+        """The same for a key that was made of a call's arguments."""
+        if self._claims is None:
+            self._claims = {}
+            for entry in self._reader.of_type("call/decided"):
+                claim = claim_in(entry.record)
+                if claim is not None and entry.seq < self._openings[-1].first_seq:
+                    self._claims.setdefault(claim.key, []).append(entry.record.run_id)
+        for run_id in self._claims.get(key, ()):
+            yield self._call(run_id)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reader.close()
+
+    def _call(self, run_id: str) -> Past:
+        return _past(self._reader.of_run(run_id), self._openings)
+
+
+def claim_in(record: Record | RawRecord) -> Claim | None:
+    """The key that a `call/decided` says was taken for the call's arguments."""
+    if isinstance(record, CallDecided) and record.by == CLAIMED_BY:
+        return Claim.read(record.text)
+    return None
