@@ -1,17 +1,17 @@
 """SQLite's own way to the disk, watched: every write, sync, truncation and deletion in order, and failures on demand.
 
-SQLite takes a VFS (https://www.sqlite.org/vfs.html): a table of functions that open files, whose files have tables of functions in
-turn. A copy of the default one is made the default, in which opening puts our functions into each file's table; those tell and
-then do what the original does. No tracer and no compiler is needed, only that the library can be reached by name.
+SQLite takes a VFS (https://www.sqlite.org/vfs.html): a table of functions that open files, whose files have tables of functions
+in turn. A copy of the default one is made the default, in which opening puts our functions into each file's table; those tell
+and then do what the original does. No tracer and no compiler is needed, only that the library can be reached by name.
 """
 
+import _sqlite3
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import _sqlite3
 import pytest
 
 FULL, IOERR_WRITE, IOERR_FSYNC = 13, 10 | 3 << 8, 10 | 4 << 8
@@ -162,7 +162,7 @@ Files = dict[str, bytes]
 
 
 def images(steps: list[Step], before: Files) -> Iterator[tuple[int, Files]]:
-    """After every step: (last acknowledged number, the files as a power loss leaves them if nothing unsynced reached the disk)."""
+    """After every step: (last acknowledged number, the files that a loss of power leaves if nothing unsynced was written)."""
     live: Files = dict(before)
     synced: Files = dict(before)
     acknowledged = 0

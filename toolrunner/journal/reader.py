@@ -12,13 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
-from urllib.parse import quote
 
-from toolrunner.errors import JournalDamaged, JournalMissing, JournalTooNew, JournalUnreadable
+from toolrunner.errors import JournalDamaged, JournalTooNew
 from toolrunner.facts import ProcessIdentity
 from toolrunner.journal.clocks import Opening
 from toolrunner.journal.codec import RawRecord, from_json
-from toolrunner.journal.failures import BUSY_WAIT, is_busy, journal_error
+from toolrunner.journal.looking import look_into, unreadable, wal_of
 from toolrunner.journal.places import Place, named_place
 from toolrunner.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from toolrunner.records import Record
@@ -55,7 +54,7 @@ class JournalReader:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._place = named_place(path)
-        self._connection = _connected(self._place.path)
+        self._look = look_into(self._place.path)
         self._state = -1
         try:
             self._require_ours()
@@ -71,7 +70,7 @@ class JournalReader:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._connection.close()
+        self._look.connection.close()
 
     @property
     def path(self) -> Path:
@@ -189,48 +188,17 @@ class JournalReader:
         return tuple(Entry(seq, at, bool(altered), from_json(seq, *rest)) for seq, at, altered, *rest in rows)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
+        if self._look.is_fixed and wal_of(self.path).exists():  # it has an owner again
+            self.close()
+            self._look = look_into(self.path)
         try:
-            return self._connection.execute(query, values).fetchall()
+            return self._look.connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
 
     def _require_ours(self) -> None:
-        try:
-            version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-            ours = int(self._connection.execute("PRAGMA application_id").fetchone()[0]) == APPLICATION_ID
-        except sqlite3.Error as error:
-            raise _unreadable(self.path, error) from error
-        if not ours:
+        version = int(self._rows("PRAGMA user_version")[0][0])
+        if int(self._rows("PRAGMA application_id")[0][0]) != APPLICATION_ID:
             raise JournalDamaged(self.path, "it is no journal of toolrunner")
         if version > SCHEMA_VERSION:
             raise JournalTooNew(self.path, version, SCHEMA_VERSION)
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    """A read-only connection that makes no file.
-
-    Without `readonly_shm` SQLite would make the -shm file of a journal that has none. A file that was closed by its owner needs
-    none: it is in rollback mode. The last case is one whose last connection was a reader's: it was left in WAL mode, and empty.
-    """
-    if not path.exists():
-        raise JournalMissing(path)
-    uri = f"file:{quote(str(path))}?mode=ro&readonly_shm=1"
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_WAIT, isolation_level=None)
-    try:
-        connection.execute("PRAGMA user_version").fetchone()
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except sqlite3.OperationalError as error:
-        connection.close()
-        if error.sqlite_errorname != "SQLITE_CANTOPEN" or Path(f"{path}-wal").exists() or not os.access(path, os.R_OK):
-            raise _unreadable(path, error) from error
-        return sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True, isolation_level=None)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _unreadable(path, error) from error
-    return connection
-
-
-def _unreadable(path: Path, error: sqlite3.Error) -> Exception:
-    if is_busy(error) or error.sqlite_errorname.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return journal_error(path, error)
-    return JournalUnreadable(path, f"{error} ({error.sqlite_errorname})")

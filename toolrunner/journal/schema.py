@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from toolrunner.errors import JournalDamaged, JournalNoWal, JournalTooNew
+from toolrunner.errors import JournalDamaged, JournalLocked, JournalNoWal, JournalTooNew
 from toolrunner.journal.failures import BUSY_WAIT
 
 SCHEMA_VERSION = 1
@@ -55,6 +55,10 @@ def make_ready(connection: sqlite3.Connection, path: Path, session: str | None, 
     # FULL: a commit returns after the -wal file was synced (https://www.sqlite.org/pragma.html#pragma_synchronous).
     for setting in ("synchronous = FULL", "fullfsync = 1", "wal_autocheckpoint = 0", f"journal_size_limit = {WAL_KEPT}"):
         connection.execute(f"PRAGMA {setting}").fetchall()
+    # What a log was left with may be in the kernel's memory only, as a flush of it may have failed; records that followed it
+    # would be lost with it. So it is written anew, into the database, and the log begins afresh.
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise JournalLocked(path, BUSY_WAIT)
     if is_new:
         _make_tables(connection, session, secret)
     else:
