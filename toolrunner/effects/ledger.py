@@ -87,6 +87,10 @@ class EffectLedger:
         for record in records:
             self._records[record.effect_id] = record if record.owner or owner is None else replace(record, owner=owner)
 
+    def forget(self, effect_id: str) -> None:
+        """Take out a rolled-up record that stood for what nobody knew, once it is known."""
+        self._records.pop(effect_id, None)
+
     @property
     def shielded(self) -> bool:
         """Whether a block with `shield=True` is running."""

@@ -152,7 +152,7 @@ class _Compensation:
         gone = (EffectStage.UNDONE, EffectStage.NOT_APPLIED)
         for doubt, ids in self._state.doubts.items():
             if all(records[one].stage in gone for one in ids):
-                self._state.ledger.roll_up([replace(records[doubt], stage=EffectStage.UNDONE)])
+                self._state.ledger.forget(doubt)
 
     def _give_back(self) -> None:
         """Locks stay where an undo that was left is still at work; whoever waits for its end gives them back."""

@@ -85,6 +85,11 @@ def in_doubt(effects: Effects) -> list[str]:
     return _targets(effects, EffectStage.PLANNED, EffectStage.UNKNOWN)
 
 
+def undone(effects: Effects) -> list[str]:
+    """What the tool had changed and is known to have been taken back."""
+    return _targets(effects, EffectStage.UNDONE)
+
+
 def seen_by_chance(effects: Effects) -> list[str]:
     """Files that changed while others were writing too."""
     return [name for _, name in _files(effects, Attribution.SHARED)]

@@ -15,6 +15,7 @@ from toolrunner.results.phrases import (
     says_more,
     seen_by_chance,
     still,
+    undone,
 )
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Outcome
@@ -68,7 +69,7 @@ def _changed(result: CallFacts) -> str:
         case EffectState.COMPLETED:
             return f"effects not recorded{_by_chance(result)}"
         case EffectState.PARTIAL:
-            return f"changed at least{known}"
+            return f"changed at least{known}{_undone(result)}"
         case EffectState.REVERTED:
             return "changes undone"
         case EffectState.UNKNOWN:
@@ -81,7 +82,12 @@ def _changed(result: CallFacts) -> str:
                 if known
                 else "effects unknown",
             ]
-            return ", ".join(part for part in said if part) + _by_chance(result)
+            return ", ".join(part for part in said if part) + _undone(result) + _by_chance(result)
+
+
+def _undone(result: CallFacts) -> str:
+    targets = undone(result.effects)
+    return f", undone{naming(targets).replace(':', '', 1)}" if targets else ""
 
 
 def _nothing(result: CallFacts) -> str:

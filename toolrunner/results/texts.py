@@ -18,6 +18,7 @@ from toolrunner.results.phrases import (
     seen_by_chance,
     sentence,
     still,
+    undone,
 )
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Outcome
@@ -103,7 +104,8 @@ def effects_text(effects: Effects) -> str:
         case EffectState.COMPLETED:
             return "It ran to its end, so assume that it took effect; check before you repeat it."
         case EffectState.PARTIAL:
-            return f"At least part of its changes were made{naming(made(effects))}; check before you repeat it."
+            known = f"At least part of its changes were made{naming(made(effects))}; check before you repeat it."
+            return known + (f" Undone{naming(undone(effects))}." if undone(effects) else "")
         case EffectState.REVERTED:
             return "Its changes were undone."
         case EffectState.UNKNOWN:
@@ -128,6 +130,7 @@ def _unknown(effects: Effects) -> str:
         "It may have taken effect; check before you repeat it.",
         f"Known to be done{naming(known)}." if known else "",
         f"Not known whether done{naming(doubtful)}." if doubtful else "",
+        f"Undone{naming(undone(effects))}." if undone(effects) else "",
         f"Changed meanwhile, by this call or by others{naming(chance)}." if chance else "",
         sentence(one_line(effects.detail[:1].upper() + effects.detail[1:])) if effects.detail and not chance else "",
     ]
