@@ -108,6 +108,10 @@ def marker_reason(text: str) -> InterruptReason | None:
     return _REASONS.get(text)
 
 
+EARLIER_LEFT_OUT = "[Earlier turns are not part of this conversation]"
+"""Stands at the beginning of a history that was cut where it began with the model's words."""
+
+
 # --- notes about calls that nobody reported on ---------------------------------------------------------------------------------
 
 _IN_FLIGHT = re.compile(r"\[(?P<phrase>[^\[\];]+); (?P<names>[^\[\];]+) may have already started\]")
@@ -190,4 +194,5 @@ def _key(words: MappingProxyType[str, str], said: str) -> str | None:
 
 def is_host_text(text: object) -> bool:
     """Whether `text` is the host's own (a marker or a note), so neither a user's request nor a user's words to keep."""
-    return is_interruption_marker(text) or is_tool_in_flight_note(text) or is_late_result_note(text)
+    known = is_interruption_marker(text) or text == EARLIER_LEFT_OUT
+    return known or is_tool_in_flight_note(text) or is_late_result_note(text)

@@ -11,6 +11,7 @@ from toolrunner.errors import ConfigError
 from toolrunner.facts import Source
 from toolrunner.markers import (
     CANCEL_PHRASES,
+    EARLIER_LEFT_OUT,
     INSTRUCTION_WORDS,
     LATE_EFFECTS,
     LATE_ENDS,
@@ -89,7 +90,7 @@ def test_a_marker_with_one_character_changed_is_none(text: str, data: st.DataObj
 def host_texts() -> list[str]:
     notes = [tool_in_flight_note(reason, ["shell", "a`b"]) for reason in InterruptReason]
     late = [late_result_note("shell", end, effects) for end, effects in itertools.product(LATE_ENDS, LATE_EFFECTS)]
-    return [*MARKERS, *notes, *late]
+    return [*MARKERS, EARLIER_LEFT_OUT, *notes, *late]
 
 
 @pytest.mark.parametrize("text", host_texts())

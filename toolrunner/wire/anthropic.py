@@ -21,7 +21,7 @@ _CUT = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
 """Stop reasons after which the last block may be half a call."""
 
 
-def _media(item: Image | File) -> Item | None:
+def media_part(item: Image | File) -> Item | None:
     kind = media_type(item)
     source = {"type": "base64", "media_type": kind, "data": item.data}
     if isinstance(item, File) and kind == PDF:
@@ -75,7 +75,7 @@ class AnthropicShape:
             return []
         # The reply to a call that a program made may hold results only, so media of failed calls get a placeholder there.
         programmatic = any(_is_programmatic(result) for result in results)
-        attachments = None if programmatic else Attachments(_media)
+        attachments = None if programmatic else Attachments(media_part)
         blocks = [_result(result, attachments) for result in results]
         return [{"role": "user", "content": blocks + (attachments.parts if attachments else [])}]
 
@@ -96,7 +96,7 @@ def _result(result: WireResult, attachments: Attachments | None) -> Item:
         # "all content must be type `text` if `is_error` is true" (the API's 400, seen in vellum-ai/vellum-assistant#18387).
         block |= {"content": [_text(as_text(result.content, attachments))], "is_error": True}
     else:
-        block["content"] = [_text(part) if isinstance(part, str) else part for part in rendered(result.content, _media)]
+        block["content"] = [_text(part) if isinstance(part, str) else part for part in rendered(result.content, media_part)]
     if result.provider_meta.get("toolset_name"):
         block["toolset_name"] = result.provider_meta["toolset_name"]
     return block

@@ -22,7 +22,7 @@ _RESPONSE_MEDIA = frozenset({"image/png", "image/jpeg", "image/webp", PDF})
 """What a functionResponse takes as `parts` (Gemini 3 and later; "Function calling", multimodal function responses)."""
 
 
-def _media(item: Image | File) -> Item | None:
+def media_part(item: Image | File) -> Item | None:
     kind = media_type(item)
     return {"inlineData": {"mimeType": kind, "data": item.data}} if kind in _RESPONSE_MEDIA else None
 
@@ -88,7 +88,7 @@ class GeminiShape:
         own = sole_json(result.content)
         if own is not None:
             return {"functionResponse": {**answered_by_id, "name": result.name, "response": {key: plain(own)}}}
-        attachments = Attachments(_media, "of this result")
+        attachments = Attachments(media_part, "of this result")
         response = {key: as_text(result.content, attachments)}
         parts = {"parts": attachments.parts} if attachments.parts else {}
         return {"functionResponse": {**answered_by_id, "name": result.name, "response": response, **parts}}

@@ -20,7 +20,7 @@ _CUT = frozenset({"failed", "cancelled", "incomplete", "budget_exceeded"})
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "image/gif", "image/bmp", "image/tiff"})
 
 
-def _media(item: Image | File) -> Item | None:
+def media_part(item: Image | File) -> Item | None:
     kind = media_type(item)
     if kind in _IMAGES:
         return {"type": "image", "mime_type": kind, "data": item.data}
@@ -77,7 +77,7 @@ def _result(result: WireResult) -> Item | list[Item] | str:
     own = sole_json(result.content)
     if isinstance(own, dict):  # a list would be taken for content parts, a number is not accepted
         return plain(own)  # type: ignore[no-any-return]
-    parts = rendered(result.content, _media)
+    parts = rendered(result.content, media_part)
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) == len(parts):
         return "\n".join(texts)

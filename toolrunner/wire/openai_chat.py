@@ -34,7 +34,7 @@ _CUT = frozenset({"length", "content_filter"})
 """Finish reasons after which the last call may be half a call."""
 
 
-def _media(item: Image | File) -> Item | None:
+def media_part(item: Image | File) -> Item | None:
     kind = media_type(item)
     if isinstance(item, File) and kind == PDF:
         return {"type": "file", "file": {"filename": item.name or "file.pdf", "file_data": data_url(item)}}
@@ -85,7 +85,7 @@ class OpenAIChatShape:
         return _tool_message(result, None)
 
     def result_messages(self, results: Sequence[WireResult]) -> list[Item]:
-        attachments = Attachments(_media)
+        attachments = Attachments(media_part)
         messages = [_tool_message(result, attachments) for result in results]
         if not attachments.parts:
             return messages

@@ -55,7 +55,7 @@ _DOCUMENTS = frozenset(
 )
 
 
-def _media(item: Image | File) -> Item | None:
+def media_part(item: Image | File) -> Item | None:
     kind = media_type(item)
     if isinstance(item, File) and kind in _DOCUMENTS:
         return {"type": "input_file", "filename": item.name or "file", "file_data": data_url(item)}
@@ -162,7 +162,7 @@ def _tool(spec: ToolSpec, *, strict: bool) -> Item:
 
 
 def _output(result: WireResult) -> str | list[Item]:
-    parts = rendered(result.content, _media)
+    parts = rendered(result.content, media_part)
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) == len(parts):
         return "\n".join(texts)
