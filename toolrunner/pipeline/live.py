@@ -19,11 +19,13 @@ from toolrunner.pipeline.bodies import Body
 from toolrunner.pipeline.compensate import compensate
 from toolrunner.pipeline.deadlines import Deadline
 from toolrunner.pipeline.durable import journal_problem
+from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.finish import body_result
 from toolrunner.pipeline.nesting import body_context
 from toolrunner.pipeline.reconcile import note_doubt
 from toolrunner.pipeline.retry import will_retry
 from toolrunner.pipeline.services import Services
+from toolrunner.pipeline.spilled import keep_spilled
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.watching import end_watch
 from toolrunner.records import CallEnded, CallStopDelivered, CallStopRequested, StillRunningReport, now
@@ -115,6 +117,11 @@ class LiveBody:
         if end is None:
             await end_watch(state, self._services)
             return
+        await self._take_end(end)
+
+    async def _take_end(self, end: BodyEnd) -> None:
+        """All that follows the end of a body, in the order that the module names."""
+        state = self._state
         # What had asked it to stop when it ended: the first check of row 10.
         state.cause = state.body_signal.reason
         if state.cause is not None:
@@ -124,6 +131,8 @@ class LiveBody:
         await self._wait_for_children()
         state.scan = await end_watch(state, self._services)
         state.end = end
+        if end.process is not None and end.process.spill:
+            await keep_spilled(state, self._services)
         await self._record_end()
         if state.cause is not None:
             await compensate(state, self._services)

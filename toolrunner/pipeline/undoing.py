@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any, final
 
 import anyio
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from toolrunner.effects import OpenUndo, Undoing
 from toolrunner.facts import EffectStage
 from toolrunner.loops import call_later, poster
-from toolrunner.pipeline.foreign import error_fact, interrupt_in
+from toolrunner.pipeline.foreign import error_fact, interrupt_in, is_a
 from toolrunner.pipeline.nesting import body_context
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
@@ -89,7 +89,7 @@ class UndoRun:
             sleep=anyio.sleep,
             stop=stop_after_attempt(UNDO_TRIES if self._undo.idempotent else 1),
             wait=wait_random_exponential(_PAUSE, _LONGEST_PAUSE),
-            retry=retry_if_exception_type(Exception),
+            retry=retry_if_exception(self._may_be_mended),
             reraise=True,
         )
         try:
@@ -102,12 +102,18 @@ class UndoRun:
             self._ended = True
             self._over.set()
 
+    def _may_be_mended(self, error: BaseException) -> bool:
+        """Its clock was not it, and nobody wants to leave. asyncio's tear-down cancels each task once, and waits for it then."""
+        return not self._expired and is_a(error, Exception, anyio.get_cancelled_exc_class())
+
     async def _try(self) -> None:
         given = Undoing(self._effect)
         try:
             await self._call(given)
-        except BaseException:
+        except BaseException as error:
             self._doubtful = self._doubtful or not given.was_not_applied
+            if is_a(error, anyio.get_cancelled_exc_class()) and self._task is not None:
+                await self._task.absorb(delivered=True)
             raise
         if not given.was_not_applied:
             self.stage, self.error = EffectStage.UNDONE, None
