@@ -106,6 +106,11 @@ def session_tmpdir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("TMPDIR", str(folder))
         patch.setenv(leaks.MARK, uuid.uuid4().hex)
         patch.setattr(tempfile, "tempdir", str(folder))
+        # The command line keeps a journal of what it runs, and a socket while it does: not in the home of whoever runs the tests.
+        for name in ("XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+            place = tmp_path_factory.mktemp(name, numbered=False)
+            place.chmod(0o700)
+            patch.setenv(name, str(place))
         yield folder
 
 

@@ -16,17 +16,37 @@ import typer
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import run_batch, take_stdout
-from toolrunner.cli.commands import reading
+from toolrunner.cli.commands import mending, reading, running
+from toolrunner.cli.commands.options import OwnJournal, OwnSession
 from toolrunner.cli.files import NotWritable
-from toolrunner.cli.help import BATCH, DOCTOR, LOG, PROGRAM, RUN, SCHEMA, SHOW
+from toolrunner.cli.help import (
+    BATCH,
+    CANCEL,
+    CHECK,
+    DOCTOR,
+    EXPORT,
+    JOURNAL,
+    LOG,
+    PROGRAM,
+    PS,
+    RECONCILE,
+    RECOVER,
+    RUN,
+    SCHEMA,
+    SHOW,
+)
+from toolrunner.cli.journals import NoJournal, Where
 from toolrunner.cli.keyboard import our_size
 from toolrunner.cli.lines import read_calls
 from toolrunner.cli.loading import BadTools, load_tools
 from toolrunner.cli.printable import printable
 from toolrunner.cli.run import Form, Telling, run
+from toolrunner.cli.sessions import NotFound
 from toolrunner.cli.standard import NoOutput, open_streams
 from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
+from toolrunner.control import NoPlace
+from toolrunner.errors import ConfigError, JournalError
 from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin, WindowSize
 from toolrunner.results import schema
 from toolrunner.runner.settings import DEFAULT_PARALLEL
@@ -54,9 +74,15 @@ def main() -> None:
     except USAGE_ERROR as error:
         _usage(error)
         status = exit_codes.USAGE
-    except (BadTools, NotWritable) as error:
+    except (BadTools, NotFound) as error:
         complain(str(error))
-        status = exit_codes.USAGE if isinstance(error, BadTools) else exit_codes.REFUSED
+        status = exit_codes.USAGE
+    except (NotWritable, NoJournal) as error:
+        complain(str(error))
+        status = exit_codes.REFUSED
+    except (JournalError, ConfigError, NoPlace) as error:  # of the commands that only look
+        complain(str(error))
+        status = exit_codes.FAILED
     except (KeyboardInterrupt, typer.Abort):  # before anything ran: signals are taken from then on
         status = exit_codes.ABORTED
     except NoOutput as error:  # of help, schema, doctor; results and a command's output go their own way
@@ -126,6 +152,8 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to FILE.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when the command came to its own end.")] = False,
+    session: OwnSession = None,
+    journal: OwnJournal = None,
 ) -> int:
     if json and events:
         raise typer.BadParameter("--json and --events both want standard output; choose one")
@@ -142,7 +170,13 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         leftovers=leftovers,
         tty=(our_size() or WindowSize()) if tty else None,
     )
-    return anyio.run(run, wish, Telling(form, report, quiet))
+    return anyio.run(run, wish, Telling(form, report, quiet), _where(session, journal))
+
+
+def _where(session: str | None, journal: Path | None) -> Where:
+    if session is not None and journal is not None:
+        raise typer.BadParameter("--session and --journal both name a journal; give one of them")
+    return Where(journal, session)
 
 
 def _variable(word: str) -> tuple[str, str]:
@@ -175,10 +209,13 @@ def _batch(
         list[str] | None, typer.Option(metavar="MODULE:NAME", help="Tools besides the built-in shell: one, or a Toolset.")
     ] = None,
     max_parallel: Annotated[int, typer.Option(metavar="N", min=1, help="Parallel-safe calls at once.")] = DEFAULT_PARALLEL,
+    session: OwnSession = None,
+    journal: OwnJournal = None,
 ) -> int:
+    where = _where(session, journal)
     content = _content(file)
     stdout = take_stdout()  # before anything of the user's is imported: it may print
-    return anyio.run(run_batch, list(read_calls(content)), load_tools(tools or ()), max_parallel, stdout)
+    return anyio.run(run_batch, list(read_calls(content)), load_tools(tools or ()), max_parallel, stdout, where)
 
 
 def _content(file: str) -> bytes:
@@ -208,5 +245,19 @@ def _doctor(
     return 0 if findings.healthy else 1
 
 
+def _program_of_journals(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.log)
 app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)
+app.command("ps", help=PS, short_help="Print what runs now.")(running.ps)
+app.command("cancel", help=CANCEL, short_help="Stop a call that runs now.")(running.cancel)
+app.command("recover", help=RECOVER, short_help="Settle what a dead program left open.")(mending.recover)
+app.command("reconcile", help=RECONCILE, short_help="Say what became of a call in doubt.")(mending.reconcile)
+_journals = typer.Typer(help=JOURNAL, add_completion=False, rich_markup_mode=None, invoke_without_command=True)
+_journals.callback()(_program_of_journals)
+_journals.command("check", help=CHECK, short_help="Is it whole?")(mending.check_journal)
+_journals.command("export", help=EXPORT, short_help="Print it as JSON Lines.")(mending.export_journal)
+app.add_typer(_journals, name="journal")

@@ -14,11 +14,13 @@ import anyio.abc
 
 from toolrunner.calls import ToolCall
 from toolrunner.cli import exit_codes
+from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.lines import Malformed
 from toolrunner.cli.sink import Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice
 from toolrunner.facts import StillRunningKind
+from toolrunner.journal import SqliteJournal
 from toolrunner.process import Supervisor
 from toolrunner.records import CallDispatched, CallEnded, Record, StillRunningReport
 from toolrunner.results import ToolResult, result_to_json
@@ -45,15 +47,15 @@ def take_stdout() -> int:
     return own
 
 
-async def run_batch(lines: Sequence[ToolCall | Malformed], tools: Toolset, max_parallel: int, stdout: int) -> int:
-    """Run the calls among `lines`, write a line for each; returns the exit status."""
-    return await _BatchRun(lines, stdout).run(tools, max_parallel)
+async def run_batch(lines: Sequence[ToolCall | Malformed], tools: Toolset, max_parallel: int, stdout: int, where: Where) -> int:
+    """Run the calls among `lines`, write a line for each; returns the exit status. Raises `NoJournal` before anything runs."""
+    return await _BatchRun(lines, stdout, where.open()).run(tools, max_parallel)
 
 
 @final
 class _BatchRun:
-    def __init__(self, lines: Sequence[ToolCall | Malformed], stdout: int) -> None:
-        self._lines = lines
+    def __init__(self, lines: Sequence[ToolCall | Malformed], stdout: int, journal: SqliteJournal) -> None:
+        self._lines, self._journal = lines, journal
         self._stdout, self._stderr = Writer(stdout), Writer(2)
         self._voice = Voice(self._stdout, self._stderr)
         self._stops = Stops(self._told_to_stop)
@@ -68,7 +70,10 @@ class _BatchRun:
     async def run(self, tools: Toolset, max_parallel: int) -> int:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stops.listen)
-            async with Runner(tools, max_parallel=max_parallel, supervisor=lambda: self._supervisor) as runner:
+            async with (
+                Runner(tools, max_parallel=max_parallel, journal=self._journal, supervisor=lambda: self._supervisor) as runner,
+                controlled(runner, self._journal, self._stops.abort.abort),
+            ):
                 closed = anyio.Event()
                 self._stops.hurry.signal.on_abort(lambda: tasks.start_soon(self._close_now, runner, closed))
                 tasks.start_soon(self._show_progress)

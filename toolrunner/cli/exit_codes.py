@@ -8,6 +8,9 @@ import signal
 
 from toolrunner.results import Code, ErrorKind, Outcome, ToolResult
 
+FAILED = 1
+"""What was asked about cannot be had: no such call, a journal that cannot be read. (Not of `run` and `batch`.)"""
+
 USAGE = 2
 """A bad option, or (batch) a malformed line."""
 

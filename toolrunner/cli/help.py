@@ -95,3 +95,61 @@ RUN is the beginning of a run id or a call id; if it fits several calls, they ar
   toolrunner show call_7 --session nightly
   toolrunner show 3f2a --json | jq .result.outcome
 """
+
+PS = """Print the programs of this user that run calls now: `toolrunner run`, `batch`, and whatever serves a control socket. For
+each its calls, with their ids and pids, and the processes that descend from it.
+
+\b
+  toolrunner ps
+  toolrunner ps --json | jq .calls
+"""
+
+CANCEL = """Stop a call that runs now, or all, as Ctrl-C would: by the ladder, with everything it started. Waits until it is
+over and prints what happened.
+
+RUN is the beginning of a run id or a call id, as ps prints them; if it fits several calls, they are listed. A tool cannot cancel
+its siblings: what descends from the program is refused.
+
+\b
+  toolrunner cancel 3f2a
+  toolrunner cancel --all
+
+Exit status: 0 when everything that was asked to stop has told its end, else 1.
+"""
+
+RECOVER = """Give every call its result whose program died before it had one, and end what that program left running.
+
+A call that was not dispatched never started. One that was dispatched and whose end is not on record is LOST: what it did is not
+known, and it is never run again. `run` and `batch` do the first half themselves when they open a journal; they only report what
+still lives, this command ends it. At a terminal it asks first.
+
+\b
+  toolrunner recover --dry-run
+  toolrunner recover --journal batch.db --json
+
+Exit status: 1 when a process would not end, else 0.
+"""
+
+RECONCILE = """Say what became of a call whose effects are not known: it took effect, or it did not. You have looked.
+
+It is kept in the journal, with your note. From then on the call's idempotency key is answered by it, and what waited for that
+doubt may run. Refused while a program owns the journal.
+
+\b
+  toolrunner reconcile 3f2a --as completed --note "order 17 is in the shop"
+  toolrunner reconcile call_7 --as none --note "no such row"
+"""
+
+JOURNAL = "Look after a journal: is it whole, and what is in it."
+
+CHECK = """Look whether a journal is whole: the database, the numbers of its records, the order of each call's records.
+
+Exit status: 0 when it is, else 1.
+"""
+
+EXPORT = """Print a journal as JSON Lines, to be given to somebody: foreign texts and numbers are blanked, unless --raw is given.
+
+\b
+  toolrunner journal export > shareable.jsonl
+  toolrunner journal export --raw --session nightly > all.jsonl
+"""

@@ -16,6 +16,7 @@ import anyio.abc
 
 from toolrunner.cli import exit_codes
 from toolrunner.cli.files import NotWritable, check_writable, write_file
+from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.keyboard import Raw, Seat
 from toolrunner.cli.records import record_line
 from toolrunner.cli.report import for_terminal, one_line, says_nothing_new
@@ -23,6 +24,7 @@ from toolrunner.cli.sink import PassThrough, Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
+from toolrunner.journal import SqliteJournal
 from toolrunner.process import JobTable, Stdin, Supervisor
 from toolrunner.records import CallDispatched, Record, StillRunningReport
 from toolrunner.results import ToolResult, result_to_json
@@ -50,16 +52,16 @@ class Telling:
     quiet: bool = False
 
 
-async def run(wish: Wish, telling: Telling) -> int:
-    """Run it and tell it; returns the exit status. Raises `NotWritable` before anything runs."""
+async def run(wish: Wish, telling: Telling, where: Where) -> int:
+    """Run it and tell it; returns the exit status. Raises `NotWritable` or `NoJournal` before anything runs."""
     if telling.report is not None:
         check_writable(telling.report)
-    return await _Run(wish, telling).run()
+    return await _Run(wish, telling, where.open()).run()
 
 
 class _Run:
-    def __init__(self, wish: Wish, telling: Telling) -> None:
-        self._wish, self._telling = wish, telling
+    def __init__(self, wish: Wish, telling: Telling, journal: SqliteJournal) -> None:
+        self._wish, self._telling, self._journal = wish, telling, journal
         self._stdout, self._stderr = Writer(1), Writer(2)
         self._voice = Voice(self._stdout, self._stderr)
         self._stops = Stops(self._told_to_stop)
@@ -93,7 +95,10 @@ class _Run:
     async def _result(self) -> ToolResult:
         passes = self._telling.form is Form.OUTPUT
         sink = PassThrough(self._stdout, self._stderr, self._stops.output_failed) if passes else None
-        async with Runner([self._wish.tool(sink)], supervisor=lambda: self._seat or self._supervisor) as runner:
+        async with (
+            Runner([self._wish.tool(sink)], journal=self._journal, supervisor=lambda: self._seat or self._supervisor) as runner,
+            controlled(runner, self._journal, self._stops.abort.abort),
+        ):
             batch = runner.start_batch([self._wish.call()], signal=self._stops.abort.signal, on_event=self._on_event)
             if self._telling.form is Form.EVENTS:
                 await self._write_events(batch)

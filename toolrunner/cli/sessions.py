@@ -12,7 +12,7 @@ from typing import final
 from toolrunner.cli.printable import printable
 from toolrunner.cli.views.story import Noted
 from toolrunner.errors import ToolrunnerError
-from toolrunner.journal import Entry, JournalReader, Opening, Place, named_place, session_place, sessions_folder
+from toolrunner.journal import Entry, JournalReader, Opening, Place, named_place, session_place, sessions, sessions_folder
 
 LISTED = 20
 """Calls that are named when an id is ambiguous."""
@@ -38,29 +38,10 @@ def place_of(session: str | None, journal: Path | None) -> Place:
 
 def newest() -> Place:
     """The session that was written last. Raises `NotFound`."""
-    places = [Place(folder / "journal.db", folder.name) for folder in _folders()]
-    found = max((place for place in places if place.path.exists()), key=_written, default=None)
-    if found is None:
+    found = sessions()
+    if not found:
         raise NotFound(f"there is no session yet in {sessions_folder()}; `toolrunner run` and `batch` make one")
-    return found
-
-
-def _folders() -> Iterable[Path]:
-    try:
-        return sorted(one for one in sessions_folder().iterdir() if one.is_dir())
-    except OSError:
-        return ()
-
-
-def _written(place: Place) -> float:
-    """When the journal was written last; what is not in the main file yet is beside it."""
-    times = []
-    for path in (place.path, Path(f"{place.path}-wal")):
-        try:
-            times.append(path.stat().st_mtime)
-        except OSError:
-            continue
-    return max(times, default=0.0)
+    return found[0].place
 
 
 def find_run(reader: JournalReader, wanted: str) -> str:

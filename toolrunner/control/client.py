@@ -78,7 +78,8 @@ def runners() -> list[Found]:
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
         except (NotReached, OSError, ValueError, ValidationError) as error:
-            found.append(Found(path, None, _told(error)))
+            problem = error if isinstance(error, NotReached) else NotReached(path, _told(error))
+            found.append(Found(path, None, str(problem)))
     return found
 
 

@@ -12,6 +12,10 @@ from toolrunner.cli.voice import terminal_width
 
 Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="The session of this name. Default: the newest.")]
 Journal = Annotated[Path | None, typer.Option("--journal", metavar="PATH", help="The journal in this file.")]
+OwnSession = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="Keep its records in this session. Default: a fresh one.")
+]
+OwnJournal = Annotated[Path | None, typer.Option("--journal", metavar="PATH", help="Keep its records in this file.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
