@@ -157,6 +157,12 @@ async def opened(*tools: Tools, bound: float = BOUND, **settings: Any) -> AsyncI
         await runner.aclose()
 
 
+def leases(runner: Runner) -> int:
+    """How many calls of the runner hold slots or locks (invariant 9)."""
+    assert runner._services is not None
+    return runner._services.leases.held
+
+
 def ids(batch: Any) -> list[str | None]:
     """The call ids of some results, in their order."""
     return [result.call_id for result in batch]

@@ -10,9 +10,7 @@ from stillness import quiet
 
 from toolrunner import Decision, Runner, ToolCall, ToolResult, tool
 from toolrunner.abort import AbortSignal
-from toolrunner.errors import ConfigError
 from toolrunner.records import Record
-from toolrunner.tools import Resource
 
 pytestmark = pytest.mark.anyio
 
@@ -171,78 +169,6 @@ async def test_what_the_model_is_shown_pairs_calls_and_results_in_its_order() ->
     assert [(message["tool_call_id"], message["content"]) for message in messages] == [("a", "a"), ("b", "b"), ("c", "c")]
 
 
-@pytest.mark.case("S7")
-@pytest.mark.parametrize("size", [0, 1.5, -1, True, None, "2"])
-async def test_a_pool_of_no_whole_number_above_zero_is_refused(size: Any) -> None:
-    with pytest.raises(ConfigError, match=r"max_parallel is .*; expected a whole number, 1 or more"):
-        Runner([], max_parallel=size)
-    with pytest.raises(ConfigError, match=r"max_parallel is .*; expected a whole number, 1 or more"):
-        Runner.blocking([], max_parallel=size).__enter__()
-
-
-@pytest.mark.case("S8")
-async def test_the_pool_has_ten_places_when_nobody_says_otherwise() -> None:
-    stage = Stage()
-    names = [f"n{number}" for number in range(12)]
-    async with opened(stage.tools) as runner:
-        batch = runner.start_batch([step(name) for name in names])
-        await stage.started(*names[:10])
-        await quiet()
-        assert stage.entered == names[:10]
-        stage.end(*names)
-        assert ids(await batch) == names
-
-
-@pytest.mark.case("S9")
-async def test_the_third_of_four_calls_in_a_pool_of_two_starts_when_the_first_has_ended() -> None:
-    stage, records = Stage(), list[Record]()
-    async with opened(stage.tools, max_parallel=2) as runner:
-        batch = runner.start_batch([step(name) for name in "abcd"], on_event=records.append)
-        a, b, c, d = batch.run_ids
-        await stage.started("a", "b")
-        await quiet()
-        assert stage.entered == ["a", "b"]
-        stage.end("a")
-        await stage.started("c")
-        await quiet()
-        assert stage.log == ["+a", "+b", "-a", "+c"]
-        stage.end("b", "c", "d")
-        await batch
-    seen = [(record.type, record.run_id) for record in of_type(records, "call/dispatched", "call/ended")]
-    assert seen[:4] == [("call/dispatched", a), ("call/dispatched", b), ("call/ended", a), ("call/dispatched", c)]
-    assert seen.index(("call/dispatched", d)) > 3
-
-
-@pytest.mark.case("S10")
-async def test_a_pool_of_one_runs_one_call_after_the_other() -> None:
-    stage = Stage()
-    async with opened(stage.tools, max_parallel=1) as runner:
-        batch = runner.start_batch([step(name) for name in "abc"])
-        await stage.started("a")
-        await quiet()
-        assert stage.entered == ["a"]
-        stage.end("a", "b", "c")
-        await batch
-    assert stage.log == ["+a", "-a", "+b", "-b", "+c", "-c"]
-
-
-@pytest.mark.case("S11")
-async def test_every_batch_of_the_runner_has_a_pool_of_the_size_it_was_given() -> None:
-    stage = Stage()
-    async with opened(stage.tools, max_parallel=2) as runner:
-        one = runner.start_batch([step(name) for name in ("a1", "a2", "a3")])
-        two = runner.start_batch([step(name) for name in ("b1", "b2", "b3")])
-        await stage.started("a1", "a2", "b1", "b2")
-        await quiet()
-        assert set(stage.entered) == {"a1", "a2", "b1", "b2"}
-        stage.end("a1")
-        await stage.started("a3")
-        await quiet()
-        assert "b3" not in stage.entered
-        stage.end("a2", "a3", "b1", "b2", "b3")
-        assert ids([*await one, *await two]) == ["a1", "a2", "a3", "b1", "b2", "b3"]
-
-
 @pytest.mark.case("S12")
 async def test_hooks_before_and_after_see_calls_in_the_models_order() -> None:
     stage, seen = Stage(), list[str]()
@@ -330,95 +256,6 @@ async def test_one_allowed_one_denied_and_one_whose_hook_raised_give_one_body_an
     assert (c.outcome, c.code, c.started) == ("rejected", "HOOK_ERROR", False)
     assert c.error is not None
     assert "ZeroDivisionError: in the hook" in c.error.message
-
-
-async def test_a_tools_own_limit_holds_over_all_batches() -> None:
-    stage = Stage()
-
-    @tool(parallel_safe=True, max_concurrency=2)
-    async def narrow(name: str) -> str:
-        return await stage.play(name)
-
-    calls = [ToolCall("narrow", {"name": name}) for name in "abcd"]
-    async with opened(stage.tools, narrow) as runner:
-        one = runner.start_batch([*calls[:2], step("x")])
-        await stage.started("a", "b", "x")
-        two = runner.start_batch(calls[2:])
-        await quiet()
-        assert stage.entered == ["a", "b", "x"]
-        stage.end("b")
-        await stage.started("c")
-        await quiet()
-        assert "d" not in stage.entered
-        stage.end("a", "c", "d", "x")
-        await one
-        await two
-    assert stage.entered[-1] == "d"
-
-
-async def test_readers_of_a_resource_share_it_and_a_writer_has_it_alone() -> None:
-    stage = Stage()
-
-    @tool(parallel_safe=True, resources=lambda a: [Resource(a["path"], "read")])
-    async def read(name: str, path: str) -> str:
-        return await stage.play(name)
-
-    @tool(parallel_safe=True, resources=lambda a: [a["path"]])
-    async def write(name: str, path: str) -> str:
-        return await stage.play(name)
-
-    def call(kind: str, name: str, path: str = "p") -> ToolCall:
-        return ToolCall(kind, {"name": name, "path": path}, call_id=name)
-
-    async with opened(read, write) as runner:
-        batch = runner.start_batch(
-            [call("read", "r1"), call("read", "r2"), call("write", "w1"), call("read", "r3"), call("write", "w2", "q")]
-        )
-        await stage.started("r1", "r2", "w2")
-        await quiet()
-        # r3 does not overtake the writer that asked before it; w2 is about something else.
-        assert set(stage.entered) == {"r1", "r2", "w2"}
-        stage.end("r1")
-        await quiet()
-        assert "w1" not in stage.entered
-        stage.end("r2")
-        await stage.started("w1")
-        await quiet()
-        assert "r3" not in stage.entered
-        stage.end("w1", "w2", "r3")
-        assert ids(await batch) == ["r1", "r2", "w1", "r3", "w2"]
-    assert stage.entered[-1] == "r3"
-
-
-async def test_locks_hold_between_batches_and_single_calls() -> None:
-    stage = Stage()
-
-    @tool(resources=lambda _: ["db"])
-    async def write(name: str) -> str:
-        return await stage.play(name)
-
-    async with opened(write) as runner:
-        one = runner.start_batch([ToolCall("write", {"name": "a"})])
-        await stage.started("a")  # which of two new tasks runs first is the loop's choice, and trio's is random
-        two = runner.start_batch([ToolCall("write", {"name": "b"})])
-        await quiet()
-        assert stage.entered == ["a"]
-        stage.end("a", "b")
-        await one
-        await two
-    assert stage.log == ["+a", "-a", "+b", "-b"]
-
-
-async def test_two_calls_that_want_two_locks_in_opposite_order_both_end() -> None:
-    @tool(parallel_safe=True, resources=lambda a: list(a["keys"]))
-    async def write(keys: list[str]) -> list[str]:
-        await anyio.lowlevel.checkpoint()
-        return keys
-
-    orders = [["x", "y"], ["y", "x"]] * 20
-    async with opened(write) as runner:
-        results = await runner.run_batch([ToolCall("write", {"keys": keys}) for keys in orders])
-    assert [result.value for result in results] == orders
 
 
 async def test_an_empty_batch_has_no_results_and_no_trouble() -> None:

@@ -3,24 +3,17 @@
 import json
 from typing import Any
 
-import anyio
 import pytest
-from batches.stage import Refusing, Stage, alone, assert_never_entered, ids, of_type, opened, step, stubborn, text
+from batches.stage import Stage, alone, assert_never_entered, ids, leases, of_type, opened, step, stubborn, text
 from stillness import quiet
 
-from toolrunner import AbortController, MemoryJournal, Runner, ToolCall, cancel, tool
+from toolrunner import AbortController, MemoryJournal, ToolCall, cancel, tool
 from toolrunner.abort import AbortSignal
 from toolrunner.facts import NoteKind
 from toolrunner.records import Record
 from toolrunner.tools import Resource
 
 pytestmark = pytest.mark.anyio
-
-
-def leases(runner: Runner) -> int:
-    """How many calls of the runner hold slots or locks (invariant 9)."""
-    assert runner._services is not None
-    return runner._services.leases.held
 
 
 @pytest.mark.case("S15")
@@ -125,103 +118,6 @@ async def test_an_exclusive_call_behind_an_aborted_pool_never_runs_and_has_its_r
     assert (b.outcome, b.ended) == ("aborted", "stopped")
     assert_never_entered(x)
     assert_never_entered(c)
-
-
-@pytest.mark.case("S19")
-async def test_an_internal_error_while_another_call_is_prepared_starts_nothing_and_waits_for_what_runs() -> None:
-    stage, gate, hooked = Stage(), anyio.Event(), anyio.Event()
-    run_ids: list[str] = []
-    journal = Refusing(lambda record: record.type == "call/dispatched" and record.run_id == run_ids[1])
-
-    async def before(call: ToolCall, _: AbortSignal) -> None:
-        if call.call_id == "c":
-            hooked.set()
-            await gate.wait()
-            raise ValueError("a later error, of a sibling")
-
-    async def wrap(call: ToolCall, next_: Any) -> Any:
-        if call.call_id == "b":  # so that b is dispatched while c's hook is being asked
-            await hooked.wait()
-        return await next_(call)
-
-    done: list[BaseException] = []
-    async with opened(stage.tools, journal=journal) as runner:
-        runner.pre_execute(before)
-        runner.use(wrap)
-        batch = runner.start_batch([step(name) for name in "abcd"])
-        run_ids.extend(batch.run_ids)
-
-        async def wait() -> None:
-            with pytest.raises(RuntimeError) as caught:
-                await batch
-            done.append(caught.value)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await stage.started("a")
-            await quiet()
-            gate.set()
-            await quiet()
-            assert done == []
-            assert stage.log == ["+a"]
-            stage.end("a")
-        a, b, c, d = [runner.result(run_id) for run_id in batch.run_ids]
-        assert leases(runner) == 0
-    assert stage.log == ["+a", "-a"]
-    assert str(done[0]) == "bug at call/dispatched"
-    # A drain: what ran came to its own end and counts.
-    assert (a.outcome, a.value, a.ended) == ("succeeded", "a", "returned")
-    for result in (b, c, d):
-        assert (result.started, result.ended, result.effects.state) == (False, None, "none")
-    assert (b.outcome, b.code) == ("aborted", "ABORTED_BEFORE_DISPATCH")
-    assert b.error is not None
-    assert "bug at call/dispatched" in b.error.message
-    assert_never_entered(d)
-
-
-@pytest.mark.case("E15")
-@pytest.mark.parametrize("kind", ["call/dispatched", "call/decided"])
-async def test_a_bug_of_ours_in_mid_batch_loses_no_result_and_leaves_the_runner_usable(kind: str) -> None:
-    stage, bad = Stage(), list[str]()
-    journal = Refusing(lambda record: record.type == kind and record.run_id in bad)
-    async with opened(stage.tools, journal=journal) as runner:
-        batch = runner.start_batch([step(name) for name in "abc"] + [alone("x")])
-        bad.append(batch.run_ids[2])
-        await stage.started("a", "b")
-        await quiet()
-        assert set(stage.entered) == {"a", "b"}
-        stage.end("b", "a")
-        with pytest.raises(RuntimeError, match=f"bug at {kind}"):
-            await batch
-        a, b, c, x = [runner.result(run_id) for run_id in batch.run_ids]
-        assert leases(runner) == 0
-        stage.end("again", "more")
-        again = await runner.run_batch([step("again"), alone("more")])
-    assert [(result.outcome, result.value) for result in (a, b)] == [("succeeded", "a"), ("succeeded", "b")]
-    assert (c.outcome, c.code, c.started, c.effects.state) == ("aborted", "ABORTED_BEFORE_DISPATCH", False, "none")
-    assert_never_entered(x)
-    assert [result.value for result in again] == ["again", "more"]
-
-
-@pytest.mark.case("E15")
-async def test_a_bug_of_ours_while_an_end_is_recorded_still_gives_back_what_the_call_held() -> None:
-    stage, bad = Stage(), list[str]()
-    journal = Refusing(lambda record: record.type == "call/ended" and record.run_id in bad)
-
-    @tool(resources=lambda _: ["db"])
-    async def write(name: str) -> str:
-        return await stage.play(name)
-
-    stage.end("a", "b", "c")
-    async with opened(stage.tools, write, journal=journal) as runner:
-        batch = runner.start_batch([ToolCall("write", {"name": "a"}), step("b")])
-        bad.append(batch.run_ids[0])
-        with pytest.raises(RuntimeError, match="bug at call/ended"):
-            await batch
-        first = runner.result(batch.run_ids[0])
-        assert (first.started, first.ended, first.value) == (True, "returned", "a")
-        assert leases(runner) == 0
-        assert (await runner.run("write", {"name": "c"})).value == "c"
 
 
 @pytest.mark.case("E7")
@@ -363,31 +259,6 @@ async def test_a_thousand_calls_that_are_aborted_together_give_a_thousand_result
     assert len(stage.entered) == 500
     assert [record.run_id for record in of_type(records, "call/settled")] == list(batch.run_ids)
     json.dumps(results.to_messages("anthropic"))
-
-
-@pytest.mark.virtual_time
-async def test_the_deadline_of_a_batch_counts_from_its_submission_and_stops_what_runs_and_what_waits() -> None:
-    stage = Stage()
-    async with opened(stage.tools) as runner:
-        a, b = results = await runner.run_batch([step("a"), alone("b")], deadline=0.05)
-    assert (a.outcome, a.code, a.started, a.ended) == ("timed_out", "TIMED_OUT", True, "stopped")
-    assert (b.outcome, b.code, b.started, b.ended) == ("timed_out", "ABORTED_BEFORE_DISPATCH", False, None)
-    for result in results:
-        assert result.stop is not None
-        assert (result.stop.source, result.stop.reason) == ("timeout", "the deadline of 0.05 s is over")
-    assert "may have taken effect" in text(a)
-    assert "The deadline passed before the call started." in text(b)
-    assert b.effects.evidence == "not_started"
-    assert results.stopped is not None
-    assert results.stopped.source == "timeout"
-
-
-async def test_a_deadline_that_is_kept_leaves_no_trace() -> None:
-    stage = Stage()
-    stage.end("a")
-    async with opened(stage.tools) as runner:
-        (a,) = results = await runner.run_batch([step("a")], deadline=60)
-    assert (a.outcome, a.stop, results.stopped) == ("succeeded", None, None)
 
 
 async def test_an_abort_after_everything_has_settled_changes_nothing() -> None:

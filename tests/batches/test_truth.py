@@ -9,12 +9,10 @@ from typing import Any
 import anyio
 import pytest
 from batches.stage import Stage, alone, assert_claims_no_more_than_known, opened, step, text, until
-from stillness import quiet
 
 from toolrunner import AbortController, AbortError, ToolCall, ToolContext, ToolError, ToolResult, tool
 from toolrunner.abort import AbortSignal
 from toolrunner.facts import Json
-from toolrunner.records import Record, StillRunningReport
 
 pytestmark = pytest.mark.anyio
 
@@ -205,115 +203,6 @@ async def test_the_same_exceptions_without_an_abort_are_the_bodys_own_errors() -
             assert (result.outcome, result.code, result.ended, result.stop) == ("failed", "TOOL_ERROR", "raised", None)
 
 
-@pytest.mark.case("E13")
-@pytest.mark.parametrize("declared", [True, False], ids=["declared", "undeclared"])
-async def test_a_sync_body_that_cannot_be_stopped_is_waited_for_reported_and_its_write_not_denied(declared: bool) -> None:
-    controller, working, go, written = AbortController(), threading.Event(), threading.Event(), list[str]()
-    reports: list[Record] = []
-
-    @tool
-    def slow_write(ctx: ToolContext[Any]) -> str:
-        working.set()
-        go.wait()
-        if declared:
-            with ctx.effect("file", "notes.txt"):
-                written.append("notes.txt")
-        else:
-            written.append("notes.txt")
-        return "written"
-
-    def observe(record: Record) -> None:
-        if record.type == "still_running":
-            reports.append(record)
-
-    async with opened(slow_write) as runner:
-        batch = runner.start_batch([ToolCall("slow_write")], signal=controller.signal, on_event=observe)
-        try:
-            await until(working.is_set)
-            controller.abort("stop")
-            await until(lambda: len(reports) >= 2)
-            assert written == []
-        finally:
-            go.set()
-        (result,) = await batch
-    assert written == ["notes.txt"]
-    assert (result.outcome, result.code, result.started, result.ended) == ("aborted", "ABORTED", True, "returned")
-    assert (result.value, result.still_running) == ("written", ())
-    assert result.effects.state == "completed"
-    assert result.effects.evidence == ("reported" if declared else "assumed")
-    said = text(result)
-    assert "written" in said
-    assert "The call finished before it could be stopped." in said
-    assert ("Its change was made: notes.txt." in said) is declared
-    assert ("assume that it took effect" in said) is not declared
-    assert_claims_no_more_than_known(result)
-    first, second = reports[:2]
-    assert isinstance(first, StillRunningReport)
-    assert isinstance(second, StillRunningReport)
-    assert [(one.what, one.kind) for one in first.what] == [("slow_write", "body")]
-    assert 0 < first.waited < second.waited
-
-
-@pytest.mark.case("E30")
-@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
-@pytest.mark.parametrize("declared", [False, True], ids=["undeclared", "declared"])
-async def test_a_body_that_saw_the_signal_and_returned_half_way_is_never_completed(sync: bool, declared: bool) -> None:
-    controller, working = AbortController(), threading.Event()
-
-    @tool
-    async def copy(ctx: ToolContext[Any]) -> str:
-        if declared:
-            async with ctx.effect("file", "first.txt"):
-                pass
-        working.set()
-        with ctx.cleanup():
-            await ctx.signal.wait()
-        return "as if nothing were"
-
-    @tool(name="copy")
-    def copy_in_thread(ctx: ToolContext[Any]) -> str:
-        if declared:
-            with ctx.effect("file", "first.txt"):
-                pass
-        working.set()
-        while not ctx.signal.aborted:
-            time.sleep(0.001)
-        return "as if nothing were"
-
-    async with opened(copy_in_thread if sync else copy) as runner:
-        batch = runner.start_batch([ToolCall("copy")], signal=controller.signal)
-        await until(working.is_set)
-        controller.abort()
-        (result,) = await batch
-    assert (result.outcome, result.ended, result.value) == ("aborted", "returned", "as if nothing were")
-    assert result.effects.state == ("partial" if declared else "unknown")
-    assert "check before you repeat it" in text(result)
-    assert_claims_no_more_than_known(result)
-
-
-@pytest.mark.case("E30")
-async def test_a_body_that_swallows_its_cancel_and_returns_is_never_completed() -> None:
-    controller, working = AbortController(), anyio.Event()
-
-    @tool
-    async def copy() -> str:
-        working.set()
-        try:
-            await anyio.sleep_forever()
-        except anyio.get_cancelled_exc_class():
-            pass
-        return "swallowed"
-
-    async with opened(copy) as runner:
-        batch = runner.start_batch([ToolCall("copy")], signal=controller.signal)
-        await working.wait()
-        controller.abort()
-        (result,) = await batch
-    assert (result.outcome, result.ended, result.value) == ("aborted", "returned", "swallowed")
-    assert (result.effects.state, result.effects.evidence) == ("unknown", None)
-    assert_claims_no_more_than_known(result)
-
-
 @pytest.mark.case("E21")
 @pytest.mark.parametrize("read_only", [True, False], ids=["reading", "writing"])
 async def test_the_same_call_twice_without_a_key_runs_twice(read_only: bool) -> None:
@@ -384,57 +273,6 @@ async def test_the_submitters_context_variables_are_seen_in_bodies_and_hooks() -
         await runner.run("in_thread")
         assert set(seen.values()) == {"somebody later"}
         assert len(seen) == 2 + 4 * 2
-
-
-async def test_settle_timeout_publishes_a_body_that_runs_on_and_keeps_what_it_holds() -> None:
-    controller, working, go = AbortController(), threading.Event(), threading.Event()
-
-    @tool(resources=lambda _: ["db"])
-    def stuck() -> str:
-        working.set()
-        go.wait()
-        return "at last"
-
-    @tool(resources=lambda _: ["db"])
-    async def after() -> str:
-        return "mine"
-
-    async with opened(stuck, after, settle_timeout=0.05) as runner:
-        try:
-            batch = runner.start_batch([ToolCall("stuck")], signal=controller.signal)
-            await until(working.is_set)
-            controller.abort("stop")
-            (result,) = results = await batch
-            waiting = runner.start_batch([ToolCall("after")])
-            await quiet()
-            # The lock is the running body's, published or not.
-            assert runner._services is not None
-            assert runner._services.leases.held == 1
-        finally:
-            go.set()
-        assert (await waiting)[0].value == "mine"
-        assert runner.result(result.run_id) is result
-    assert (result.outcome, result.code, result.started, result.ended) == ("aborted", "ABORTED", True, None)
-    assert result.still_running is not None
-    assert [(one.what, one.kind) for one in result.still_running] == [("stuck", "body")]
-    assert results.still_running == result.still_running
-    assert (result.effects.state, result.effects.evidence) == ("unknown", None)
-    assert "The call was told to stop and is still running." in text(result)
-    assert_claims_no_more_than_known(result)
-
-
-@pytest.mark.virtual_time
-async def test_without_settle_timeout_a_stuck_body_is_waited_for() -> None:
-    stage, controller = Stage(), AbortController()
-    async with opened(stage.tools) as runner:
-        batch = runner.start_batch([ToolCall("stubborn", {"name": "a"})], signal=controller.signal)
-        await stage.started("a")
-        controller.abort()
-        with anyio.move_on_after(0.2) as scope:
-            await batch._run.done.wait()
-        assert scope.cancelled_caught
-        stage.end("a")
-        assert (await batch)[0].still_running == ()
 
 
 async def test_a_single_call_and_a_batch_of_one_say_the_same() -> None:
