@@ -16,7 +16,7 @@ from typing import Self, final
 import anyio
 import kernel
 
-BOUND = 10.0  # for a fact that is a matter of milliseconds; generous because the machine may be busy on every core
+BOUND = 60.0  # for a fact that is a matter of milliseconds; nobody but a hang waits it out
 _counter = itertools.count(1)
 
 

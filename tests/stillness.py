@@ -10,8 +10,8 @@ from typing import final
 import anyio
 import sniffio
 
-CALLBACK_DEPTH = 5
-"""Callbacks that one event sets off one after the other at the most: only tasks are looked at, each look lets one turn pass."""
+TURNS = 5
+"""Turns of the loop in which no task moved: a callback is no task, and one event may set off a few of them, one after the other."""
 
 
 async def all_blocked() -> None:
@@ -23,14 +23,15 @@ async def all_blocked() -> None:
         await anyio.wait_all_tasks_blocked()
         return
     me = asyncio.current_task()
-    await asyncio.sleep(0)
-    while any(_moves(task) for task in asyncio.all_tasks() if task is not me):  # noqa: ASYNC110 - no task announces that it waits
+    still = 0
+    while still < TURNS:
         await asyncio.sleep(0)
+        still = 0 if any(_moves(task) for task in asyncio.all_tasks() if task is not me) else still + 1
 
 
 async def quiet() -> None:
     """Wait until nothing moves any more, callbacks included: whatever has not happened by then does not happen by itself."""
-    for _ in range(CALLBACK_DEPTH):
+    for _ in range(TURNS):
         await all_blocked()
 
 

@@ -21,7 +21,7 @@ from toolrunner.testing import FakeCommand, FakeSupervisor, Recorder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
-BOUND = 10.0
+BOUND = 60.0
 """Seconds for what takes milliseconds, or the grace of a command: every core may be busy."""
 
 
