@@ -93,9 +93,11 @@ class Privacy:
     def _without_secrets(self, run_id: str, content: dict[str, Any], schema: Mapping[str, Any]) -> Any:
         name, known = self._secrets.get(run_id, (content.get("name"), frozenset[str]()))
         found = set(known)
-        result = content.get("result")
-        for holder in (content, result):
-            if isinstance(holder, dict) and holder.get("arguments") is not None:
+        content = dict(content)
+        if isinstance(content.get("result"), dict):
+            content["result"] = dict(content["result"])
+        for holder in (content, content.get("result")):
+            if holder is not None and holder.get("arguments") is not None:
                 holder["arguments"] = self._mask(holder["arguments"], schema, found)
         if name is not None:
             self._secrets[run_id] = name, frozenset(found)
