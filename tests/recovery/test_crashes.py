@@ -35,7 +35,7 @@ async def run_again(folder: Path) -> None:
             before = {result.call_id: result for result in check(folder).values() if result.call_id is not None}
             results = await runner.run_batch(CALLS)
     for result in results:
-        earlier = before.get(result.call_id)
+        earlier = before.get(result.call_id or "")
         if earlier is None or not earlier.started:
             assert not result.replayed
         elif earlier.effects.state in (EffectState.UNKNOWN, EffectState.PARTIAL):
@@ -51,6 +51,7 @@ async def run_again(folder: Path) -> None:
 async def test_killed_at_every_write_in_turn(host: CrashHost, tmp_path: Path, anyio_backend_name: str) -> None:
     """The moment around the write changes from write to write, and is another one on the other loop."""
     shift = 0 if anyio_backend_name == "asyncio" else 1
+    at, folder = 0, tmp_path
     for at in range(1, MOST):
         folder = tmp_path / str(at)
         folder.mkdir()

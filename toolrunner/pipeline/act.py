@@ -195,7 +195,12 @@ class _Action:
         state, services = self._state, self._services
         pending = services.emit(
             CallDispatched(
-                run_id=state.run_id, name=state.name, arguments=state.arguments, attempt=state.attempts + 1, process=body.identity
+                run_id=state.run_id,
+                name=state.name,
+                arguments=state.arguments,
+                attempt=state.attempts + 1,
+                process=body.identity,
+                reconciles=state.registration is not None and state.registration.tool.reconciler is not None,
             )
         )
         problem = await journal_problem(state, services, pending)

@@ -134,12 +134,16 @@ class KeyTable:
         self._entries: dict[str, Entry] = {}
         self._waiting: dict[Waiting, None] = {}
         self._clock = clock
+        self._cleared: set[str] = set()
+        """Calls whose key was found to be free since: the journal still tells of them as it did. A few at the most."""
 
     def claim(self, key: str, digest: str, holder: Holder, seconds: float | None = None) -> Entry | None:
         """Take a free key: None, and `finish` must follow. Else the entry that has it, with the same digest or another."""
         entry = self._entries.get(key)
         if entry is None and self._past is not None:
             entry = self._past(key, holder.run_id)
+            if entry is not None and entry.run_id in self._cleared:
+                entry = None
             if entry is not None:
                 self._entries[key] = entry
         expired = entry is not None and entry.expires is not None and entry.expires <= self._clock()
@@ -163,6 +167,17 @@ class KeyTable:
             if waiting.entry is entry:
                 waiting.woken.set()
         self._forget_oldest()
+
+    def clear_up(self, run_id: str, *, completed: bool) -> None:
+        """Somebody found out what became of a call: its key, if it is in doubt, is completed, or free again."""
+        for key, entry in tuple(self._entries.items()):
+            if entry.run_id == run_id and entry.state is KeyState.IN_DOUBT:
+                if completed:
+                    entry.state = KeyState.COMPLETED
+                else:
+                    entry.freed = True
+                    del self._entries[key]
+                    self._cleared.add(run_id)
 
     def wait(self, entry: Entry, line: frozenset[str], leases: frozenset[object] = frozenset()) -> Waiting:
         """Have `woken` set when the call that has the key settles. `leave` must follow.

@@ -4,10 +4,12 @@ from toolrunner.journal.clocks import boottime
 from toolrunner.pipeline.circles import line_of
 from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim, Entry, KeyState, KeyTable, arguments_digest
 from toolrunner.pipeline.leases import WouldDeadlock
+from toolrunner.pipeline.reconcile import settle
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallDecided
 from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.tools import Reconciled
 
 
 async def take_key(state: ActiveCall, services: Services) -> bool:
@@ -26,17 +28,34 @@ async def take_key(state: ActiveCall, services: Services) -> bool:
             text = f"idempotency key {state.call.idempotency_key!r} was used with another tool or other arguments in this session"
             state.refuse(Outcome.REJECTED, Code.INVALID_ARGUMENTS, Error(ErrorKind.INVALID_ARGUMENTS, text))
             return False
-        if entry.state is not KeyState.RUNNING:
-            _answer(state, entry)
+        if not await _says_more(state, services, entry):
             return False
-        try:
-            is_over = await _wait_for(services.keys, entry, state)
-        except WouldDeadlock as error:
-            state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
-            return False
-        if not is_over:
-            state.refuse_if_aborted()
-            return False
+
+
+async def _says_more(state: ActiveCall, services: Services, entry: Entry) -> bool:
+    """Wait, bounded by the call that has the key or by a look of its tool. True = look again; False = the call is answered."""
+    if entry.state is KeyState.IN_DOUBT and await _found_out(state, services, entry):
+        return True
+    if entry.state is not KeyState.RUNNING:
+        _answer(state, entry)
+        return False
+    try:
+        is_over = await _wait_for(services.keys, entry, state)
+    except WouldDeadlock as error:
+        state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(ErrorKind.LIMIT, str(error)))
+        return False
+    if not is_over:
+        state.refuse_if_aborted()
+    return is_over
+
+
+async def _found_out(state: ActiveCall, services: Services, entry: Entry) -> bool:
+    """Have the tool of the call that is in doubt asked, if it can tell; it is asked once. True = its key says more now."""
+    verdict = await settle(services, entry.run_id, state.signal)
+    if verdict is Reconciled.UNKNOWN or state.refuse_if_aborted():
+        return False
+    services.keys.clear_up(entry.run_id, completed=verdict is Reconciled.COMPLETED)
+    return True
 
 
 def _took(state: ActiveCall, services: Services, key: str, seconds: float | None) -> None:

@@ -9,6 +9,7 @@ from typing import final
 
 from toolrunner.journal import Entry, JournalReader, Opening, RawRecord
 from toolrunner.journal.clocks import this_host
+from toolrunner.journal.doubts import in_doubt
 from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim
 from toolrunner.records import CallDecided, CallSettled, Record
 from toolrunner.recovery.stories import Stories, read_stories
@@ -95,6 +96,13 @@ class PastCalls:
         """The settled result of a call, of any owner."""
         found = [entry.record for entry in self._reader.of_run(run_id) if isinstance(entry.record, CallSettled)]
         return found[0].result if found else None
+
+    def in_doubt(self) -> Iterator[ToolResult]:
+        """The results of calls in doubt whose tools declared that they can find out."""
+        for run_id in self._reader.reconcilable():
+            entries = self._reader.of_run(run_id)
+            if in_doubt(entry.record for entry in entries):
+                yield from (entry.record.result for entry in entries if isinstance(entry.record, CallSettled))
 
     def with_key(self, key: str) -> Iterator[Past]:
         """Calls of earlier owners that brought an idempotency key, in order."""

@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 from toolrunner.abort import AbortController, AbortSignal
 from toolrunner.calls import ToolCall
@@ -19,6 +19,7 @@ from toolrunner.loops import native_loop
 from toolrunner.memory import MemoryJournal
 from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.nesting import inside_body_of
+from toolrunner.pipeline.reconcile import reconcile_as
 from toolrunner.pipeline.services import Services
 from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
 from toolrunner.process import JobTable, Processes, Supervisor
@@ -134,6 +135,7 @@ class Runner(Registering):
             past_keys=self._lasting.keys,
         )
         self._submission = Submission(services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
+        self._lasting.load_doubts(services)
         self._lasting.ask_again(services, self._submission)
         self._closed = None
         return self
@@ -248,6 +250,16 @@ class Runner(Registering):
         Raises `UnknownRun`; `RunnerClosed` when the runner is closed and the call still waits for its approval.
         """
         return await self._lasting.wait(run_id, self._shelf)
+
+    async def reconcile(self, run_id: str, as_: Literal["completed", "none"], note: str = "") -> bool:
+        """Your word on a call whose effects are not known: it took effect, or it did not. Frees what was held back for it.
+
+        True if it was in doubt here. Raises `ConfigError` for another word, or when it could not be written down.
+        """
+        services = self._open_services()
+        known = await reconcile_as(services, run_id, as_, note)
+        services.keys.clear_up(run_id, completed=as_ == "completed")
+        return known
 
     @property
     def recovery(self) -> Recovered | None:

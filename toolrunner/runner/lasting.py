@@ -59,6 +59,15 @@ class Lasting:
         """Run id of each call that waits -> set when its question has its answer, or the runner closes."""
         self._answer: Callable[[Question, Answer], None] | None = None
 
+    def load_doubts(self, services: Services) -> None:
+        """Keep later writers out of what calls of earlier owners may have changed. Of tools registered by now, that can tell."""
+        tools = {one.tool.name: one.tool for one in services.catalogue if one.tool.reconciler is not None}
+        if self._calls is None or not tools:
+            return
+        for result in self._calls.in_doubt():
+            if result.name in tools:
+                services.doubts.load(result, tools[result.name])
+
     def ask_again(self, services: Services, submission: Submission) -> None:
         """Put up the questions of the journal's earlier owners, until each one's own end."""
         self._answer = submission.resume
