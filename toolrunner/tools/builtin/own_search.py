@@ -16,6 +16,9 @@ from collections.abc import Iterator
 FIRST_LOOK = 1 << 16
 """Bytes in which a NUL makes a file a binary one; ripgrep looks at its first buffer, of the same size."""
 
+UNREADABLE = re.compile("[\udc80-\udcff]")
+"""Bytes that are no UTF-8, as Python keeps them (PEP 383)."""
+
 LONGEST_LINE = 1 << 24
 """Bytes of a line that are looked at: more is no text."""
 
@@ -80,13 +83,13 @@ class Search:
             self.folder(fd, f"{path}{name}/", deep)
 
     def file(self, name: str, folder: int, path: str) -> None:
-        """One file, if it is a regular one with text in it."""
+        """One file, if it is a regular one."""
         try:
             if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 return
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
             with open(fd, "rb") as file:
-                if b"\0" not in file.peek(FIRST_LOOK)[:FIRST_LOOK]:
+                if b"\0" not in os.pread(fd, FIRST_LOOK, 0):
                     self._lines(iter(lambda: file.readline(LONGEST_LINE), b""), path)
         except OSError:
             self.unread += 1
@@ -94,12 +97,17 @@ class Search:
     def _lines(self, lines: Iterator[bytes], path: str) -> None:
         left = self.most
         for number, line in enumerate(lines, 1):
-            if b"\0" in line or not left:
-                return
-            if self.pattern.search(line.removesuffix(b"\n").decode("utf-8", "surrogateescape")):
+            text, nul, _ = line.removesuffix(b"\n").partition(b"\0")
+            if self._matches(text.decode("utf-8", "surrogateescape")):
                 sys.stdout.buffer.write(os.fsencode(path) + b"\0%d:\n" % number)
                 self.found += 1
                 left -= 1
+            if nul or not left:  # at a NUL ripgrep stops too; that it makes the file a binary one is told by who shows the lines
+                return
+
+    def _matches(self, text: str) -> bool:
+        """As ripgrep has it, what is no UTF-8 is no character, so nothing matches across it."""
+        return any(not UNREADABLE.search(found.group()) for found in self.pattern.finditer(text))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from toolrunner.facts import Text
 from toolrunner.tools.builtin.finding import Found, Wanted, find
 from toolrunner.tools.builtin.patterns import check_glob, check_pattern
 from toolrunner.tools.builtin.reading import chunks
-from toolrunner.tools.builtin.roots import PathText, Roots, printable
+from toolrunner.tools.builtin.roots import PathText, Roots
 from toolrunner.tools.builtin.space import Space
 from toolrunner.tools.builtin.walking import follow, missing, open_file, wrong_kind
 from toolrunner.tools.context import ToolContext
@@ -29,6 +29,10 @@ MOST_MATCHES = 1_000
 
 SHOWN_OF_A_LINE = 300
 """Characters of a line that are shown: enough to see what it is about, and a minified file is one line."""
+
+
+LOOKED_FOR_NUL = 1 << 20
+"""Bytes of a file in which a NUL makes it a binary one, of which nothing is shown."""
 
 
 def search_tool(space: Space) -> Tool[..., Any]:
@@ -63,8 +67,8 @@ def search_tool(space: Space) -> Tool[..., Any]:
         check_glob(glob)
         folder, target = _target(space.roots, path)
         found = await find(ctx, space, Wanted(pattern, literal, ignore_case, glob), folder, target)
-        shown = await _shown(ctx, space, folder, found.lines[:limit])
-        return _reply(space, shown, found, limit)
+        lines, unseen = await _shown(ctx, space.roots, folder, found, limit)
+        return _reply(lines, unseen, found, space.shown)
 
     return search
 
@@ -81,20 +85,30 @@ def _target(roots: Roots, path: str) -> tuple[str, str]:
         return os.path.split(place.real)
 
 
-async def _shown(
-    ctx: ToolContext[Any], space: Space, folder: str, lines: tuple[tuple[str, int], ...]
-) -> list[tuple[str, int, str]]:
-    """The lines with their text; without those of files that are gone, or no text, or not inside."""
-    shown: list[tuple[str, int, str]] = []
-    for name, group in groupby(lines, key=lambda line: line[0]):
+Lines = list[tuple[str, int, str]]
+
+
+async def _shown(ctx: ToolContext[Any], roots: Roots, folder: str, found: Found, limit: int) -> tuple[Lines, int]:
+    """The first lines with their text, and how many lines nobody looked at any more.
+
+    Without those of files that are gone, or binary, or not inside: they are left out and not counted.
+    """
+    shown: Lines = []
+    unseen = len(found.lines)
+    for name, group in groupby(found.lines, key=lambda line: line[0]):
+        if len(shown) == limit:
+            break
         real = os.path.join(folder, name)
-        numbers = [number for _, number in group]
+        every = [number for _, number in group]
+        numbers = every[: limit - len(shown)]
+        unseen -= len(every)
         try:
-            texts = await _lines(ctx, space.roots, real, numbers)
+            texts = await _lines(ctx, roots, real, numbers)
         except (ToolError, OSError):
             continue
-        shown += [(space.roots.shown(real), number, texts[number]) for number in numbers if number in texts]
-    return shown
+        shown += [(roots.shown(real), number, texts[number]) for number in numbers if number in texts]
+        unseen += len(every) - len(numbers) if texts else 0
+    return shown, unseen
 
 
 async def _lines(ctx: ToolContext[Any], roots: Roots, path: str, numbers: list[int]) -> dict[int, str]:
@@ -103,11 +117,12 @@ async def _lines(ctx: ToolContext[Any], roots: Roots, path: str, numbers: list[i
         fd = open_file(roots, place)
     try:
         found: dict[int, str] = {}
-        wanted, line, start = set(numbers), 1, b""
+        wanted, line, start, read = set(numbers), 1, b"", 0
         for data in chunks(fd, ctx.signal.raise_if_aborted):
             await anyio.lowlevel.checkpoint()
             if b"\0" in data:
                 return {}
+            read += len(data)
             *ended, rest = (start + data).split(b"\n")
             for text in ended:
                 if line in wanted:
@@ -115,8 +130,10 @@ async def _lines(ctx: ToolContext[Any], roots: Roots, path: str, numbers: list[i
                 line += 1
             # Of a line without an end only as much is kept as can be shown.
             start = rest[: 8 * SHOWN_OF_A_LINE]
+            if read >= LOOKED_FOR_NUL and len(found) == len(wanted):
+                break
         if line in wanted:
-            found[line] = _text(start)
+            found.setdefault(line, _text(start))
         return found
     finally:
         os.close(fd)
@@ -127,22 +144,21 @@ def _text(raw: bytes) -> str:
     return text if len(text) <= SHOWN_OF_A_LINE else text[:SHOWN_OF_A_LINE] + " [...]"
 
 
-def _reply(space: Space, shown: list[tuple[str, int, str]], found: Found, limit: int) -> Reply:
+def _reply(lines: Lines, unseen: int, found: Found, room: int) -> Reply:
     texts: list[str] = []
-    room = space.shown
-    for name, number, text in shown:
+    for name, number, text in lines:
         one = f"{name}:{number}: {text}"
         room -= len(one.encode()) + 1
         if room < 0:
             break
         texts.append(one)
-    notes = [] if found.complete else [found.why]
-    more = len(found.lines) - min(limit, len(found.lines)) + len(shown) - len(texts)
-    if more:
-        notes.insert(0, f"{more} more matches are not shown; narrow pattern, path or glob")
-    if not texts:
-        notes.insert(0, "no matches")
-    matches: list[JsonValue] = [{"path": name, "line": number, "text": text} for name, number, text in shown[: len(texts)]]
+    more = unseen + len(lines) - len(texts)
+    notes = [
+        *([] if texts else ["no matches"]),
+        *([f"{more} more matches are not shown; narrow pattern, path or glob"] if more else []),
+        *([] if found.complete else [found.why]),
+    ]
+    matches: list[JsonValue] = [{"path": name, "line": number, "text": text} for name, number, text in lines[: len(texts)]]
     value: dict[str, JsonValue] = {"matches": matches, "more": more, "complete": found.complete, "why": found.why}
     note = f"[{'; '.join(notes)}]" if notes else ""
-    return Reply(value, [Text(printable(text)) for text in ("\n".join(texts), note) if text])
+    return Reply(value, [Text(text) for text in ("\n".join(texts), note) if text])
