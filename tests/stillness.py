@@ -11,7 +11,7 @@ import anyio
 import sniffio
 
 TURNS = 5
-"""Turns of the loop in which no task moved: a callback is no task, and one event may set off a few of them, one after the other."""
+"""Turns of the loop in which no task moves: a callback is no task, and one event may set off a few, one after the other."""
 
 
 async def all_blocked() -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.case("E16")
 async def test_closing_with_calls_in_flight_stops_and_drains_them_and_takes_no_more() -> None:
     stage, closed = Stage(), anyio.Event()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         runner = await Runner(stage.tools).__aenter__()
         batch = runner.start_batch([stubborn("a"), step("b"), alone("c")])
         await stage.started("a", "b")
@@ -51,7 +51,7 @@ async def test_closing_with_calls_in_flight_stops_and_drains_them_and_takes_no_m
 @pytest.mark.case("E16")
 async def test_two_tasks_that_close_at_once_both_wait_for_the_end() -> None:
     stage, over = Stage(), list[str]()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         runner = await Runner(stage.tools).__aenter__()
         batch = runner.start_batch([stubborn("a")])
         await stage.started("a")
@@ -74,7 +74,7 @@ async def test_two_tasks_that_close_at_once_both_wait_for_the_end() -> None:
 @pytest.mark.virtual_time
 async def test_a_bounded_close_publishes_what_runs_on_as_still_running() -> None:
     stage = Stage()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         runner = await Runner(stage.tools).__aenter__()
         batch = runner.start_batch([stubborn("a"), alone("b")])
         await stage.started("a")
@@ -93,7 +93,7 @@ async def test_a_bounded_close_publishes_what_runs_on_as_still_running() -> None
 
 async def test_a_cancelled_close_goes_on_to_its_end() -> None:
     stage = Stage()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         runner = await Runner(stage.tools).__aenter__()
         batch = runner.start_batch([stubborn("a")])
         await stage.started("a")
@@ -118,7 +118,7 @@ async def test_a_runner_that_was_not_entered_or_is_entered_twice_says_so() -> No
     with pytest.raises(RunnerClosed, match="it was not entered"):
         await runner.run("x")
     await runner.aclose()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with Runner([]) as entered:
             with pytest.raises(RunnerClosed, match="entered before"):
                 await entered.__aenter__()
@@ -128,7 +128,7 @@ async def test_a_runner_that_was_not_entered_or_is_entered_twice_says_so() -> No
 @pytest.mark.case("E26")
 async def test_a_runner_may_be_left_in_another_task_than_it_was_entered_in() -> None:
     stage, made, used, left = Stage(), list[Runner](), anyio.Event(), anyio.Event()
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
 
         async def enter() -> None:
             with anyio.CancelScope():  # which the runner outlives

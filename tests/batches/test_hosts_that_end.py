@@ -34,7 +34,7 @@ TORN_DOWN = textwrap.dedent("""
     @tool(parallel_safe=True)
     def in_thread(name: str) -> str:
         trace.append("+" + name)
-        go.wait(10)
+        go.wait(60)
         trace.append("-" + name)
         return name
 
@@ -47,7 +47,7 @@ TORN_DOWN = textwrap.dedent("""
             "command": ToolCall("shell", {"command": line + f"; setsid sleep {mark} & sleep {mark}"}),
         }[kind]
         runner.start_batch([call, ToolCall("shell", {"command": "true"})])
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while not any(record.type == "call/dispatched" for record in journal):
                 await anyio.sleep(0.001)
             if kind == "command":
@@ -71,7 +71,7 @@ TORN_DOWN = textwrap.dedent("""
 """)
 
 
-def run_script(script: str, *args: str, stdin: str = "", timeout: float = 30) -> subprocess.CompletedProcess[str]:
+def run_script(script: str, *args: str, stdin: str = "", timeout: float = 120) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-W", "error", "-c", script, *args]
     return subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -107,7 +107,7 @@ def test_a_loop_that_is_torn_down_with_a_command_in_flight_takes_it_along(backen
             text=True,
         ) as host:
             line.wait_opened()
-            out, err = host.communicate("go\n", timeout=30)
+            out, err = host.communicate("go\n", timeout=120)
         line.wait_gone()
     assert survivors_now(mark) == []
     assert (err, host.returncode) == ("", 0)

@@ -250,7 +250,7 @@ async def test_pending_approvals_are_each_batchs_own_and_the_runners_all() -> No
 async def test_closing_the_runner_closes_its_questions() -> None:
     stage, approver = Stage(), Elsewhere()
     runner = Runner([careful(stage)], policy=ASKING, approver=approver)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         await runner.__aenter__()
         batch = runner.start_batch([ToolCall("careful", {"name": "a"})])
         await approver.was_asked.wait()

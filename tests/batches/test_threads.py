@@ -22,7 +22,7 @@ async def test_an_abort_while_no_thread_is_free_means_never_entered() -> None:
     @tool(parallel_safe=True)
     def work(name: str) -> str:
         entered.append(name)
-        go.wait(10)
+        go.wait(60)
         return name
 
     async with opened(work, max_threads=2) as runner:
@@ -63,7 +63,7 @@ async def test_forty_stuck_bodies_leave_the_hosts_own_threads_alone() -> None:
             # The loop's default limiter has 40 places, and the runner takes none of them.
             limiter = anyio.to_thread.current_default_thread_limiter()
             assert limiter.borrowed_tokens == 0
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 assert await anyio.to_thread.run_sync(lambda: "free") == "free"
             controller.abort()
         finally:
@@ -118,7 +118,7 @@ async def test_a_sync_body_past_its_time_limit_is_waited_for_and_timed_out() -> 
         def slow(ctx: ToolContext[Any]) -> str:
             while not ctx.signal.aborted:
                 time.sleep(0.001)
-            go.wait(10)
+            go.wait(60)
             return "late"
 
     async with opened(slow) as runner:

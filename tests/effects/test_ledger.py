@@ -64,7 +64,7 @@ async def test_the_block_waits_until_its_plan_is_durable() -> None:
         async with ledger.declare("write", "/w/a"):
             entered.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(body)
             await all_blocked()
@@ -145,7 +145,7 @@ async def test_a_failing_record_of_the_end_does_not_tell_the_body_that_its_act_f
 
 async def test_a_shielded_block_is_not_cancelled() -> None:
     ledger = ledger_of(Journal())
-    with anyio.fail_after(5), anyio.CancelScope() as scope:
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
         async with ledger.declare("write", "/w/a", shield=True):
             scope.cancel()
             await checkpoint()
@@ -158,7 +158,7 @@ async def test_a_shielded_block_is_not_cancelled() -> None:
 async def test_clean_up_in_a_cancelled_scope_can_record_its_own_shielded_act() -> None:
     gate = anyio.Event()
     ledger = ledger_of(Journal(gate))
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
 
             async def body() -> None:
@@ -254,7 +254,7 @@ class Threads:
                 box.put((None, error))
 
         self._post(call)
-        value, error = box.get(timeout=5)
+        value, error = box.get(timeout=60)
         if error is not None:
             raise error
         return value
@@ -273,7 +273,7 @@ class Threads:
 
         thread = threading.Thread(target=body)
         thread.start()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await done.wait()
         thread.join()
         return raised[0] if raised else None
@@ -316,7 +316,7 @@ async def test_a_sync_body_waits_until_its_plan_is_durable() -> None:
         with ledger.declare("write", "/w/a"):
             entered.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(threads.run, body)
             await planned.wait()

@@ -167,7 +167,7 @@ def test_the_reaper_fails_a_command_that_succeeds_and_leaves_something(tmp_path:
     duration = unique_duration()
     command = f"env -i setsid -f sleep {duration} </dev/null >/dev/null 2>&1; true"
     argv = [sys.executable, str(TESTS / "reaper.py"), "sh", "-c", command]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 97
     assert f"sleep {duration}" in done.stderr
     assert survivors_now(duration, rounds=2) == []
@@ -175,7 +175,7 @@ def test_the_reaper_fails_a_command_that_succeeds_and_leaves_something(tmp_path:
 
 @pytest.mark.parametrize("command, status", [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)])
 def test_the_reaper_passes_the_status_of_a_clean_command_on(command: str, status: int) -> None:
-    done = subprocess.run([sys.executable, str(TESTS / "reaper.py"), "sh", "-c", command], timeout=30, check=False)
+    done = subprocess.run([sys.executable, str(TESTS / "reaper.py"), "sh", "-c", command], timeout=120, check=False)
     assert done.returncode == status
 
 
@@ -185,7 +185,7 @@ async def test_a_lifeline_ends_only_with_the_last_descendant(tmp_path: Path) -> 
     with Lifeline(tmp_path) as line:
         child = subprocess.Popen(["sh", "-c", f"{line.sh}; setsid -f sleep {duration}"])
         await line.opened()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
         assert not line.is_gone()  # the leader is gone, the daemon holds the line
         for survivor in survivors_now(duration, rounds=1):
             os.kill(int(survivor.partition(":")[0]), 9)

@@ -287,7 +287,7 @@ async def test_a_childs_result_survives_its_json_form() -> None:
         seen.append(await ctx.run("rich"))
 
     async with open_runner([rich, parent]) as runner:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             result = await runner.run("parent")
     check_round_trip(result)
     check_round_trip(only(seen))

@@ -120,7 +120,7 @@ class Bench:
 
 @contextlib.asynccontextmanager
 async def bench(approver: Any, limit: float = 60) -> AsyncIterator[Bench]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             yield Bench(approver, group, limit)
 

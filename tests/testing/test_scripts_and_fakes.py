@@ -26,7 +26,7 @@ async def stopped_at_its_gate(one: ScriptedTool, gate: Gate, *, open_after: bool
         async def run() -> None:
             results.append(await runner.run(one.name, signal=caller.signal))
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run)
                 await gate.reached()
@@ -99,7 +99,7 @@ async def test_a_late_answer_of_an_approver_that_ignores_its_cancel_starts_nothi
         async def run() -> None:
             results.append(await runner.run("one", signal=caller.signal))
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run)
                 await gate.reached()
@@ -127,7 +127,7 @@ async def run_fake(
         async def run() -> None:
             results.append(await runner.run("work", {"word": "hard"}, signal=caller.signal))
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run)
                 if act is not None:
@@ -178,7 +178,7 @@ async def test_a_fake_process_runs_over_its_time() -> None:
     fake = FakeSupervisor(FakeCommand(exit_code=None))
     process = await fake.prepare(plan)
     process.go()
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         end = await process.wait()
     assert str(end.cause) == "timed_out"
     await fake.aclose()

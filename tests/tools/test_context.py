@@ -126,7 +126,7 @@ async def test_an_async_body_reaches_every_service() -> None:
 async def test_children_can_run_side_by_side_in_a_task_group() -> None:
     services = Services()
     ctx = context(services)
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(ctx.run, "one")
             group.start_soon(ctx.run, "two")
