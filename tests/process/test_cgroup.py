@@ -2,8 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -14,27 +13,9 @@ from process.shapes import BOUND, GRACE, part, run, run_until, sh
 from toolrunner.errors import ConfigError
 from toolrunner.facts import Containment
 from toolrunner.process import CgroupLimits, EndCause, LaunchPlan, SpawnRefused, Supervisor
-from toolrunner.process.cgroups import NoCgroup, describe_own, open_room, own_cgroup
+from toolrunner.process.cgroups import NoCgroup, open_room
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A cgroup of the test's own."""
-    usable, why = describe_own()
-    if not usable:
-        pytest.skip(f"no cgroup to write to here: {why}")
-    made = own_cgroup() / f"toolrunner-test-{os.getpid()}"
-    made.mkdir()
-    yield made
-    left = [path.name for path in made.iterdir() if path.is_dir()]
-    for name in left:
-        with suppress(OSError):
-            (made / name / "cgroup.kill").write_text("1")
-            (made / name).rmdir()
-    made.rmdir()
-    assert left == [], "cgroups left behind by this test"
 
 
 @pytest.fixture

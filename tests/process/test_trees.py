@@ -20,7 +20,7 @@ async def check_gone(outcome: Outcome, line: Lifeline, duration: str) -> None:
     """Nothing was left when the result came, and nothing comes back."""
     assert line.is_gone()
     assert await survivors(duration) == []
-    if outcome.end.facts.containment is Containment.KEEPER:
+    if outcome.end.facts.containment is not Containment.BEST_EFFORT:
         assert outcome.end.still_running == ()
     else:
         assert outcome.end.still_running is None

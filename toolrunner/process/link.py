@@ -28,7 +28,7 @@ Listing = list[tuple[int, int, int, str, str]]
 class Link:
     """A running warden."""
 
-    def __init__(self, python: str, standing: tuple[str, ...]) -> None:
+    def __init__(self, python: str, standing: tuple[bytes, ...]) -> None:
         self.python = python
         self.standing = standing  # what the host was (ids, capabilities, namespaces) when it was started
         self.closed = False

@@ -8,6 +8,8 @@ import os
 from dataclasses import dataclass
 from typing import final
 
+from toolrunner.process.keeping.system import read_file
+
 try:
     import resource
 
@@ -15,8 +17,20 @@ try:
 except ImportError:  # Windows: import must work, process tools refuse
     _LIMITS = []
 
-_STATUS = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Cpus_allowed")
-_NAMESPACES = ("mnt", "net", "pid_for_children", "user", "uts", "ipc", "cgroup", "time_for_children")
+_STATUS = (
+    b"Uid",
+    b"Gid",
+    b"Groups",
+    b"CapInh",
+    b"CapPrm",
+    b"CapEff",
+    b"CapBnd",
+    b"CapAmb",
+    b"NoNewPrivs",
+    b"Seccomp",
+    b"Cpus_allowed",
+)
+_NAMESPACES = (b"mnt", b"net", b"pid_for_children", b"user", b"uts", b"ipc", b"cgroup", b"time_for_children")
 
 
 @final
@@ -24,21 +38,26 @@ _NAMESPACES = ("mnt", "net", "pid_for_children", "user", "uts", "ipc", "cgroup",
 class Standing:
     """`fixed` is what only a new warden can follow; `umask` travels with the request."""
 
-    fixed: tuple[str, ...]
+    fixed: tuple[bytes, ...]
     umask: int
 
 
 def standing() -> Standing:
     """Look at the calling thread. Raises OSError where there is no Linux /proc."""
-    with open("/proc/thread-self/status", encoding="utf-8", errors="replace") as file:
-        lines = dict(line.rstrip("\n").partition(":")[::2] for line in file)
-    fixed = [lines.get(name, "") for name in _STATUS]
+    status = read_file("/proc/thread-self/status")
+    fixed = [_value(status, name) for name in _STATUS]
     for name in _NAMESPACES:
         try:
-            fixed.append(os.readlink(f"/proc/thread-self/ns/{name}"))
+            fixed.append(os.readlink(b"/proc/thread-self/ns/" + name))
         except OSError:  # a kernel without that kind
-            fixed.append("")
-    return Standing(tuple(fixed), int(lines.get("Umask", "022"), 8))
+            fixed.append(b"")
+    return Standing(tuple(fixed), int(_value(status, b"Umask") or b"022", 8))
+
+
+def _value(status: bytes, name: bytes) -> bytes:
+    """One line's value; empty where this kernel has no such line. (None of them is the first one.)"""
+    begin = status.find(b"\n" + name + b":")
+    return status[begin + len(name) + 2 : status.find(b"\n", begin + 1)] if begin >= 0 else b""
 
 
 def limits() -> str:

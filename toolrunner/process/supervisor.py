@@ -4,10 +4,8 @@ State: `_live` (processes that are not over), `_unreaped` (what SIGKILL has not 
 loop. It runs no task of its own: whoever awaits `Prepared.wait` does the reading, and `aclose` finishes what nobody awaited.
 """
 
-import errno
 import os
 import sys
-import time
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +15,19 @@ import anyio
 
 from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.facts import Containment, StillRunning
+from toolrunner.process.access import Access, send
 from toolrunner.process.best_effort import LooseProcess
 from toolrunner.process.cgroups import CgroupLimits, NoCgroup, Room, open_room
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
 from toolrunner.process.identity import identity_of, is_alive
-from toolrunner.process.kept import START_BOUND, KeptProcess, LostAtGate, Unfit
-from toolrunner.process.launch import Ends, launch
+from toolrunner.process.kept import KeptProcess, LostAtGate, Unfit
 from toolrunner.process.link import Link
 from toolrunner.process.plan import LaunchPlan
 from toolrunner.process.prepared import Observer, Prepared, Sink
 from toolrunner.process.probe import Abilities, processes_at_once
 from toolrunner.process.report import Listing, still_running
 from toolrunner.process.request import Request
-from toolrunner.process.standing import Standing, standing
-from toolrunner.process.wardens import WARDENS
+from toolrunner.process.standing import Standing
 
 ATTEMPTS = 3
 """Launches of one plan: a warden or idle keeper that dies just then has run nothing, so once more is safe."""
@@ -38,8 +35,9 @@ ATTEMPTS = 3
 WISHED = "it was asked for"
 """Why a call has no keeper when that is no failure."""
 
-QUEUE_PAUSE = 0.5
-"""Seconds to wait for room in the warden's queue before looking whether the warden is awake."""
+
+class Changed(Exception):
+    """This host is no more what the warden was told that it is. Nothing ran."""
 
 
 @final
@@ -72,12 +70,11 @@ class Supervisor:
             containment = Containment.CGROUP
         self._cgroup, self._limits = None if cgroup is None else Path(cgroup).absolute(), limits or CgroupLimits()
         self._calls_room: Room | None = None
-        self._python = python or getattr(sys, "_base_executable", None) or sys.executable or None
+        self._access = Access(python or getattr(sys, "_base_executable", None) or sys.executable or None)
         self._wanted = containment
         self._live: set[KeptProcess | LooseProcess] = set()
         self._unreaped: Listing = []
         self._pid = os.getpid()
-        self._entered = False
         self._no_keepers: str | None = None  # why, once that is known
         self._closed = False
         _SUPERVISORS.add(self)
@@ -112,7 +109,8 @@ class Supervisor:
         fit = False
         if self._wanted is not Containment.BEST_EFFORT:
             try:
-                facts = await self._find_link()[1].facts()
+                self._access.look()
+                facts = await self._access.find()[1].facts()
                 fit, why = facts or (False, "the supervising process gave no answer")
             except (SpawnRefused, Unfit) as exc:
                 why = str(exc)
@@ -124,7 +122,7 @@ class Supervisor:
                 containment = Containment.CGROUP
             except SpawnRefused as exc:
                 reasons.append(str(exc))
-        return Abilities(containment, self._python, tuple(reasons), processes_at_once())
+        return Abilities(containment, self._access.python, tuple(reasons), processes_at_once())
 
     def unreaped(self) -> tuple[StillRunning, ...]:
         """Processes of ended calls that SIGKILL had not ended then and that still run. The warden reaps them when they go."""
@@ -145,9 +143,8 @@ class Supervisor:
             async with anyio.create_task_group() as tasks:
                 for process in list(self._live):
                     tasks.start_soon(process.abandon)
-            if self._entered:
-                for link in WARDENS.leave():
-                    await link.end()
+            for link in self._access.leave():
+                await link.end()
             if self._calls_room is not None:
                 self._calls_room.close()
 
@@ -186,29 +183,35 @@ class Supervisor:
         """Raises SpawnRefused, or Unfit when there can be no keepers here."""
         for _ in range(ATTEMPTS):
             self._check_open()
-            now, link = self._find_link()
-            request = self._with_cgroup(request)
+            now, link = self._access.find()
             try:
-                try:
-                    ends = await self._send(link, request, now.umask)
-                except BaseException:
-                    if request.cgroup is not None:
-                        request.cgroup.remove()
-                    raise
-                process = KeptProcess(request, ends, link, self._over)
-                try:
-                    await process.reach_gate()
-                    self._check_open()  # it may have been closed meanwhile
-                except BaseException:
-                    process.dispose()  # its keeper, if there is one, reads EOF: the gate stays shut
-                    raise
+                return await self._at_gate(self._with_cgroup(request), now, link)
+            except Changed:
+                continue
             except LostAtGate:
                 await link.settle()
-            else:
-                return process
             if not link.proved and not link.alive():
-                raise Unfit(f"the supervising process does not run under {self._python!r}")
+                raise Unfit(f"the supervising process does not run under {self._access.python!r}")
         raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
+
+    async def _at_gate(self, request: Request, now: Standing, link: Link) -> KeptProcess:
+        """Raises SpawnRefused, Unfit, LostAtGate or Changed; then nothing of it is left."""
+        try:
+            ends = await send(link, request, now.umask)
+        except BaseException:
+            if request.cgroup is not None:
+                request.cgroup.remove()
+            raise
+        process = KeptProcess(request, ends, link, self._over)
+        try:
+            if self._access.look() != now:  # only now, because the child sets itself up meanwhile
+                raise Changed  # noqa: TRY301 - given up below like any other
+            await process.reach_gate()
+            self._check_open()  # it may have been closed meanwhile
+        except BaseException:
+            process.dispose()  # its keeper, if there is one, reads EOF: the gate stays shut
+            raise
+        return process
 
     def _with_cgroup(self, request: Request) -> Request:
         """The request with a new cgroup, if calls are to have one. Raises SpawnRefused."""
@@ -232,51 +235,6 @@ class Supervisor:
     @staticmethod
     def _no_cgroup(why: NoCgroup) -> SpawnRefused:
         return SpawnRefused(SpawnErrorKind.SETUP, f"containment cgroup was asked for, and it cannot be had: {why}")
-
-    def _find_link(self) -> tuple[Standing, Link]:
-        """What this host is now, and a warden of that standing. Raises SpawnRefused or Unfit."""
-        if self._python is None:
-            raise Unfit("there is no Python interpreter to supervise with")
-        if not self._entered:
-            self._entered = True
-            WARDENS.enter()
-        try:
-            now = standing()
-        except OSError as exc:
-            if exc.errno in (errno.EMFILE, errno.ENFILE):
-                raise SpawnRefused.from_os("descriptors for the process", exc) from exc
-            raise Unfit(f"/proc cannot be read: {exc.strerror}") from exc
-        try:
-            return now, WARDENS.link(self._python, now)
-        except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
-            raise Unfit(f"the interpreter {self._python!r} cannot be run: {exc.strerror}") from exc
-        except OSError as exc:
-            raise SpawnRefused.from_os("starting the supervising process", exc) from exc
-
-    async def _send(self, link: Link, request: Request, umask: int) -> Ends:
-        """Put the request into the warden's queue, waiting while it is full. Raises SpawnRefused or LostAtGate."""
-        until = time.monotonic() + START_BOUND
-        while True:
-            try:
-                return launch(link.requests, request, umask)
-            except OSError as exc:
-                if exc.errno == errno.EBADF:
-                    raise SpawnRefused.from_os("a descriptor that the plan names", exc) from exc
-                # ETOOMANYREFS: this user has too many descriptors under way; they arrive as keepers take their requests.
-                if exc.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
-                    raise LostAtGate from exc
-            if time.monotonic() > until:
-                raise SpawnRefused(SpawnErrorKind.SETUP, f"no keeper took the request within {START_BOUND:.0f} s")
-            await self._room(link)
-
-    async def _room(self, link: Link) -> None:
-        """Wait until the queue takes more."""
-        link.wake()
-        with anyio.move_on_after(QUEUE_PAUSE):
-            try:
-                await anyio.wait_writable(link.requests)
-            except anyio.BusyResourceError:  # another supervisor of this loop waits there already
-                await anyio.sleep(0.002)
 
 
 _SUPERVISORS: "weakref.WeakSet[Supervisor]" = weakref.WeakSet()

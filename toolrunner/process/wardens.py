@@ -45,6 +45,12 @@ class Wardens:
             self._links, self._retired = {}, []
             return ended
 
+    def has(self, python: str, standing: Standing) -> bool:
+        """Whether there is a living warden that is what its host was at this look."""
+        with self._lock:
+            link = self._links.get(python)
+            return link is not None and link.standing == standing.fixed and link.alive()
+
     def link(self, python: str, standing: Standing) -> Link:
         """A living warden that is what its host is now; started if there is none.
 

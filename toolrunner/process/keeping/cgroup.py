@@ -65,14 +65,17 @@ class Cgroup:
 
     def remove(self) -> bool:
         """Remove it and what the tool made below it. False while somebody is in there."""
-        try:
-            self._remove_below(self.name)
-            os.rmdir(self.name, dir_fd=self.parent)
-        except FileNotFoundError:
+        for look_below in (False, True):  # the first try needs no descriptor, of which there may be none left
+            try:
+                if look_below:
+                    self._remove_below(self.name)
+                os.rmdir(self.name, dir_fd=self.parent)
+            except FileNotFoundError:
+                return True
+            except OSError:
+                continue
             return True
-        except OSError:
-            return False
-        return True
+        return False
 
     def _remove_below(self, path: str) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self.parent)

@@ -22,17 +22,19 @@ TERMINAL_STEPS = ((0.0, "SIGINT"), (0.25, "SIGINT"), (0.5, "SIGTERM"))
 """The same at a terminal; half of the grace is left for what SIGTERM makes a program do."""
 
 
-def descendants(kernel: Kernel) -> list[Stat]:
-    """Everything below this process, as far as parent links reach."""
+def descendants(kernel: Kernel, but: int = 0) -> list[Stat]:
+    """Everything below this process, as far as parent links reach, without facts about `but` (what is below it is looked at)."""
     found: list[Stat] = []
     waiting = kernel.children()
     seen = set(waiting)
     while waiting and len(seen) < WALK_LIMIT:
-        facts = stat(waiting.pop())
-        if facts is None:
-            continue
-        found.append(facts)
-        below = [pid for pid in kernel.children(facts.pid) if pid not in seen]
+        pid = waiting.pop()
+        if pid != but:
+            facts = stat(pid)
+            if facts is None:
+                continue
+            found.append(facts)
+        below = [child for child in kernel.children(pid) if child not in seen]
         seen.update(below)
         waiting += below
     return found
@@ -41,7 +43,8 @@ def descendants(kernel: Kernel) -> list[Stat]:
 def terminate(kernel: Kernel, group: int) -> None:
     """SIGTERM, then SIGCONT, to the call's group and to every descendant outside it. The caller holds the group's number."""
     # Who is outside is looked up before the group gets its signal: a member that then leaves the group is not signalled twice.
-    outside = [facts for facts in descendants(kernel) if facts.pgrp != group and facts.state != "Z"]
+    # The leader cannot leave its group, because it leads a session too (setpgid(2)).
+    outside = [facts for facts in descendants(kernel, group) if facts.pgrp != group and facts.state != "Z"]
     for number in (signal.SIGTERM, signal.SIGCONT):
         try:
             kernel.kill_group(group, number)

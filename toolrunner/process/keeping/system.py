@@ -18,11 +18,18 @@ MSG_CMSG_CLOEXEC = 0x40000000
 """recvmsg(2): received descriptors are close-on-exec from birth. socket.recv_fds leaves them inheritable: a tool could inherit
 the control socket and forge its own exit."""
 
+ONE_THREAD = 3
+"""Links of /proc/PID/task when there is one folder in it (`.` and the folder above are the other two)."""
+
 MAX_FDS = 250
 """SCM_MAX_FD is 253 (unix(7))."""
 
 # By name, because the host imports this module on Windows too, where there are no such names.
 CATCHABLE = signal.valid_signals() - {getattr(signal, name, None) for name in ("SIGKILL", "SIGSTOP")}
+
+
+WHOLE = 2048
+"""Bytes. A read of /proc that gives fewer gave all there was: the kernel goes on until half a page is full (seq_file)."""
 
 
 def prctl(option: int, value: int | bytes) -> bool:
@@ -38,7 +45,10 @@ def read_file(path: str) -> bytes:
     """All of a /proc file, raw. Raises OSError; ESRCH and ENOENT both mean that the process is gone."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = []
+        part = os.read(fd, 65536)
+        if len(part) < WHOLE:
+            return part
+        parts = [part]
         while part := os.read(fd, 65536):
             parts.append(part)
         return b"".join(parts)
@@ -97,6 +107,8 @@ def peek(pid: int) -> int | None:
 def listed_children(pid: int) -> list[int]:
     """Children of every thread of `pid` (children are listed per thread: proc_pid_task_children, CONFIG_PROC_CHILDREN)."""
     try:
+        if os.stat(f"/proc/{pid}/task").st_nlink == ONE_THREAD:
+            return [*map(int, read_file(f"/proc/{pid}/task/{pid}/children").split())]
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
