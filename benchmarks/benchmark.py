@@ -2,20 +2,32 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import final
 
 from benchmarks.measure import Series, Tick
 from benchmarks.rows import Row
 
 
+class Field(StrEnum):
+    """Who takes part."""
+
+    EVERYBODY = "everybody"
+    OURS = "ours"
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How much is to be measured. `runs` are trials of each contender; `seconds` is for what measures a stretch of time."""
+    """How much is to be measured. `runs` are trials of each contender; `seconds` is for what measures a stretch of time.
+
+    `field` says whom `shapes` measures besides us; other benchmarks compare with everybody.
+    """
 
     runs: int
     tick: Tick = lambda: None
     seconds: float | None = None
+    field: Field = Field.EVERYBODY
 
 
 @final

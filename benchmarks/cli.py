@@ -12,11 +12,11 @@ from pathlib import Path
 
 import anyio
 
-from benchmarks.benchmark import Benchmark, Order, Report
+from benchmarks.benchmark import Benchmark, Field, Order, Report
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.plot import NotInstalled, draw, require
 from benchmarks.progress import Watching
-from benchmarks.report import print_json, print_list, print_table
+from benchmarks.report import print_json, print_list, print_markdown, print_table
 from benchmarks.victims.scene import marked, seen
 
 ALL = "all"
@@ -45,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "name", nargs="?", choices=[*BENCHMARKS, ALL], metavar="NAME", help=f"a benchmark, or {ALL!r}; without: a list"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per row")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object per row")
+    form.add_argument("--markdown", action="store_true", help="tables for a README")
+    parser.add_argument("--ours", action="store_true", help="`shapes` without the baselines, which take most of its time")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="draw the distributions into DIR/latency.svg")
     parser.add_argument(
         "--runs", type=_count, metavar="N", help="trials of each contender, instead of the benchmark's own number"
@@ -90,7 +93,9 @@ def _run_all(chosen: Sequence[Benchmark], options: argparse.Namespace) -> Report
     with Watching() as watching:
         for one in chosen:
             watching.begin(one.name)
-            order = Order(options.runs or one.runs, watching.tick, options.seconds)
+            order = Order(
+                options.runs or one.runs, watching.tick, options.seconds, Field.OURS if options.ours else Field.EVERYBODY
+            )
             report = anyio.run(one.run, order)
             together.rows += report.rows
             together.panels |= report.panels
@@ -100,7 +105,9 @@ def _run_all(chosen: Sequence[Benchmark], options: argparse.Namespace) -> Report
 
 
 def _finish(report: Report, options: argparse.Namespace) -> int:
-    if not options.json:
+    if options.markdown:
+        print_markdown(report, sys.stdout)
+    elif not options.json:
         print_table(report.rows, sys.stdout)
     if options.plot is not None and (path := draw(report.panels, options.plot)) is not None:
         print(path, file=sys.stderr)
