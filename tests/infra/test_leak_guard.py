@@ -11,7 +11,7 @@ import pytest
 from liveness import Lifeline, survivors_now, unique_duration
 
 TESTS = Path(__file__).parent.parent
-SUPPORT = ("conftest.py", "leaks.py", "kernel.py", "plain_user.py", "liveness.py", "reaper.py")
+SUPPORT = ("conftest.py", "leaks.py", "kernel.py", "plain_user.py", "stillness.py", "liveness.py", "reaper.py")
 CONFIG = """
 [pytest]
 addopts = --import-mode=importlib -p no:cacheprovider
