@@ -320,3 +320,33 @@ def test_a_reconcile_function_must_be_one() -> None:
     assert charge.reconcile(found) is found
     with pytest.raises(ToolDefinitionError, match="already"):
         charge.reconcile(found)
+
+
+async def test_a_writer_that_gets_the_lock_before_the_call_in_doubt_has_settled_finds_the_doubt() -> None:
+    begun, go_on, hooked = anyio.Event(), anyio.Event(), anyio.Event()
+
+    @tool(resources=wrote)
+    async def charge(ctx: ToolContext[Any]) -> None:
+        begun.set()
+        await go_on.wait()
+        async with ctx.effect("http", "account"):
+            raise OSError("connection reset")
+
+    charge.reconcile(says("unknown"))
+
+    async def hook(call: ToolCall, result: object, signal: object) -> None:
+        if call.name == "charge":
+            await hooked.wait()
+
+    with anyio.fail_after(BOUND):
+        async with Runner([charge, write], deps=None) as runner:
+            runner.post_execute(hook)
+            first = runner.start_batch([ToolCall("charge")])
+            await begun.wait()
+            second = runner.start_batch([ToolCall("write")])
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+            [refused] = await second.results()
+            hooked.set()
+            [doubted] = await first.results()
+    check_in_doubt(refused, doubted)
