@@ -15,7 +15,7 @@ import typer
 
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
-from toolrunner.cli.batch import run_batch, take_stdout
+from toolrunner.cli.batch import Request, run_batch, take_stdout
 from toolrunner.cli.commands import mending, reading, running
 from toolrunner.cli.commands.options import OwnJournal, OwnSession
 from toolrunner.cli.files import NotWritable
@@ -204,18 +204,22 @@ def _input(word: str | None, *, typed: bool) -> Stdin | Path:
 
 @app.command("batch", help=BATCH, short_help="Run calls from JSON Lines.")
 def _batch(
+    *,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON Lines of calls; - is standard input.")],
     tools: Annotated[
         list[str] | None, typer.Option(metavar="MODULE:NAME", help="Tools besides the built-in shell: one, or a Toolset.")
     ] = None,
     max_parallel: Annotated[int, typer.Option(metavar="N", min=1, help="Parallel-safe calls at once.")] = DEFAULT_PARALLEL,
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out calls that are settled in the journal already.")] = False,
     session: OwnSession = None,
     journal: OwnJournal = None,
 ) -> int:
     where = _where(session, journal)
+    if resume and session is None and journal is None:
+        raise typer.BadParameter("--resume needs the --journal or --session in which calls are settled already")
     content = _content(file)
     stdout = take_stdout()  # before anything of the user's is imported: it may print
-    return anyio.run(run_batch, list(read_calls(content)), load_tools(tools or ()), max_parallel, stdout, where)
+    return anyio.run(run_batch, Request(tuple(read_calls(content)), load_tools(tools or ()), max_parallel, where, resume), stdout)
 
 
 def _content(file: str) -> bytes:

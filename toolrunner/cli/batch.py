@@ -7,6 +7,7 @@ to standard error instead, where it cannot be taken for a result.
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import final
 
 import anyio
@@ -15,7 +16,8 @@ import anyio.abc
 from toolrunner.calls import ToolCall
 from toolrunner.cli import exit_codes
 from toolrunner.cli.journals import Where, controlled
-from toolrunner.cli.lines import Malformed
+from toolrunner.cli.lines import Malformed, Numbered
+from toolrunner.cli.resume import resumed, settled_calls
 from toolrunner.cli.sink import Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice
@@ -47,15 +49,28 @@ def take_stdout() -> int:
     return own
 
 
-async def run_batch(lines: Sequence[ToolCall | Malformed], tools: Toolset, max_parallel: int, stdout: int, where: Where) -> int:
-    """Run the calls among `lines`, write a line for each; returns the exit status. Raises `NoJournal` before anything runs."""
-    return await _BatchRun(lines, stdout, where.open()).run(tools, max_parallel)
+@final
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for. `resume`: leave out what is settled in the journal already."""
+
+    lines: tuple[Numbered, ...]
+    tools: Toolset
+    max_parallel: int
+    where: Where
+    resume: bool = False
+
+
+async def run_batch(request: Request, stdout: int) -> int:
+    """Run the calls, write a line for each; returns the exit status. Raises `NoJournal` before anything runs."""
+    return await _BatchRun(request, stdout, request.where.open()).run()
 
 
 @final
 class _BatchRun:
-    def __init__(self, lines: Sequence[ToolCall | Malformed], stdout: int, journal: SqliteJournal) -> None:
-        self._lines, self._journal = lines, journal
+    def __init__(self, request: Request, stdout: int, journal: SqliteJournal) -> None:
+        self._request, self._journal = request, journal
+        self._lines: Sequence[ToolCall | Malformed] = [one.item for one in request.lines]
         self._stdout, self._stderr = Writer(stdout), Writer(2)
         self._voice = Voice(self._stdout, self._stderr)
         self._stops = Stops(self._told_to_stop)
@@ -67,16 +82,19 @@ class _BatchRun:
         self._left: list[str] = []
         """Names of the bodies that still ran when their result was published."""
 
-    async def run(self, tools: Toolset, max_parallel: int) -> int:
+    async def run(self) -> int:
+        tools, most = self._request.tools, self._request.max_parallel
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stops.listen)
             async with (
-                Runner(tools, max_parallel=max_parallel, journal=self._journal, supervisor=lambda: self._supervisor) as runner,
+                Runner(tools, max_parallel=most, journal=self._journal, supervisor=lambda: self._supervisor) as runner,
                 controlled(runner, self._journal, self._stops.abort.abort),
             ):
                 closed = anyio.Event()
                 self._stops.hurry.signal.on_abort(lambda: tasks.start_soon(self._close_now, runner, closed))
                 tasks.start_soon(self._show_progress)
+                if self._request.resume:
+                    self._leave_out_settled()
                 calls = [line for line in self._lines if isinstance(line, ToolCall)]
                 await self._write_lines(runner.start_batch(calls, signal=self._stops.abort.signal, on_event=self._on_event))
                 self._stops.is_over = True
@@ -86,6 +104,14 @@ class _BatchRun:
             self._stops.status = status = self._status()
             tasks.cancel_scope.cancel()
         return status
+
+    def _leave_out_settled(self) -> None:
+        """After the journal was recovered: only then is it known of every call whether it started."""
+        with self._journal.reader() as reader:
+            left = resumed(self._request.lines, settled_calls(reader))
+        self._lines = left.lines
+        doubt = f" ({left.doubtful} of them with effects that are not known; see toolrunner log)" if left.doubtful else ""
+        self._voice.insist(f"{left.skipped} of {len(self._request.lines)} calls were settled already and are left out{doubt}")
 
     def _status(self) -> int:
         if self._stops.abort.signal.aborted:

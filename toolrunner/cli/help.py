@@ -34,9 +34,10 @@ two SIGINT before SIGTERM.
 \b
 Exit status: the command's own, or
   124  it ran over its time limit
-  125  it was refused; nothing ran
+  125  it was refused, or its journal cannot be written; nothing ran
   126  it cannot be executed        127  it was not found
   128+n  signal n ended it, one that toolrunner did not send
+    2  a wrong option; nothing ran
   130  stopped (Ctrl-C, a reader that left)   143  by SIGTERM   129  by SIGHUP
    70  it was lost: it ran, its end is not known
    74  the result could not be written
@@ -60,6 +61,14 @@ that are declared safe in parallel. What a tool in Python prints goes to standar
   toolrunner batch calls.jsonl
   echo '{"name":"shell","arguments":{"command":"date"}}' | toolrunner batch -
   toolrunner batch calls.jsonl --tools mytools:toolset --max-parallel 4
+
+With --journal or --session its records are kept there; a key that was used there before is answered from the first call, or as
+IN_DOUBT. With --resume, lines whose call_id is settled there already, with the same name and arguments, are left out; what was
+stopped before it started runs. The same call_id for another call is an error line.
+
+\b
+  toolrunner batch calls.jsonl --journal calls.db
+  toolrunner batch calls.jsonl --journal calls.db --resume
 
 A line that is no call is answered by {"line": N, "error": "..."} in its place; the others still run.
 

@@ -28,15 +28,24 @@ class Malformed:
         return json.dumps({"line": self.line, "error": self.error}, ensure_ascii=False, separators=(",", ":"))
 
 
-def read_calls(content: bytes) -> Iterator[ToolCall | Malformed]:
+@final
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """What line `line` (from 1) says."""
+
+    line: int
+    item: ToolCall | Malformed
+
+
+def read_calls(content: bytes) -> Iterator[Numbered]:
     """One call for each line that is not blank, in order."""
     # Split at line feeds only: U+2028 and the like may stand in a JSON string.
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             try:
-                yield _call(line)
+                yield Numbered(number, _call(line))
             except (ValueError, RecursionError) as error:
-                yield Malformed(number, _told(error))
+                yield Numbered(number, Malformed(number, _told(error)))
 
 
 def _told(error: Exception) -> str:

@@ -77,7 +77,8 @@ def _recovered_json(place: Place, found: recovery.Recovered, *, dry_run: bool) -
 def _print_recovered(place: Place, found: recovery.Recovered, *, done: bool) -> None:
     for line in _told(found, done=done):
         typer.echo(line)
-    if not found.plan.results and not found.plan.pending and not found.survivors:
+    alive = any(one.life is Life.ALIVE for one in found.survivors)
+    if not found.plan.results and not found.plan.pending and not alive:
         typer.echo(f"{printable(place.path)}: nothing to recover; every call has its result")
 
 
