@@ -16,6 +16,7 @@ from toolrunner.records import (
     EffectApplied,
     EffectPlanned,
     EffectUndone,
+    EffectUnknown,
     JobEnded,
     JobStarted,
     Record,
@@ -168,6 +169,33 @@ async def test_an_undo_after_the_end_is_believed_only_as_far_as_it_was_confirmed
     assert cut.effects == stopped.result.effects  # type: ignore[union-attr]
     [whole] = plan(read_stories(numbered(*before, undone))).results
     assert whole.effects.state is EffectState.REVERTED
+
+
+async def test_a_childs_effect_is_undone_by_its_parent_and_the_last_word_counts() -> None:
+    world = await played()
+    ended = ended_of(world, "d")
+    assert ended.result is not None
+    [applied] = ended.result.effects.records
+    stopped = replace(
+        ended,
+        result=replace(ended.result, outcome=Outcome.ABORTED, code=Code.ABORTED),
+        outcome=Outcome.ABORTED,
+        code=Code.ABORTED,
+    )
+    assert applied.owner is not None
+    run_id, child = ended.run_id, applied.owner
+    before: list[Any] = [
+        call(run_id), sent(run_id), call(child, parent_run_id=run_id), sent(child),
+        EffectApplied(run_id=child, effect=replace(applied, owner=None)),
+        CallSettled(run_id=child, result=world.results[child]), stopped,
+    ]  # fmt: skip
+    begun = EffectUnknown(run_id=run_id, effect=replace(applied, stage=EffectStage.UNKNOWN))
+    undone = EffectUndone(run_id=run_id, effect=replace(applied, stage=EffectStage.UNDONE))
+    states = [
+        plan(read_stories(numbered(*records))).results[-1].effects.state
+        for records in (before, [*before, begun], [*before, begun, undone])
+    ]
+    assert states == [EffectState.COMPLETED, EffectState.UNKNOWN, EffectState.REVERTED]
 
 
 @pytest.mark.case("R8")

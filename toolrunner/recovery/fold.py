@@ -91,11 +91,9 @@ def _bare(story: Story, ended: CallEnded) -> ToolResult:
 def _undone_since(story: Story, result: ToolResult) -> Effects:
     """The effects with what was written after the end: undos, confirmed or not. Without the last word nothing is reverted.
 
-    A child's records are in the result only, its later undos in its own story; both are brought together here.
+    Effects of child calls are undone by the call that was stopped, and told in its story: its own word comes last.
     """
-    latest = dict(story.effects)
-    for child in story.children:
-        latest.update(child.effects)
+    latest = story.effects_below()
     before = result.effects.records
     records = tuple(_later(record, latest.get(record.effect_id)) for record in before)
     facts = BodyFacts(

@@ -11,7 +11,7 @@ from toolrunner.journal import Entry, JournalReader, Opening, RawRecord
 from toolrunner.journal.clocks import this_host
 from toolrunner.journal.doubts import in_doubt
 from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim
-from toolrunner.records import CallDecided, CallSettled, Record
+from toolrunner.records import CallDecided, CallDispatched, CallRecorded, CallSettled, Record
 from toolrunner.recovery.stories import Stories, read_stories
 from toolrunner.results import ToolResult
 
@@ -45,20 +45,30 @@ class Past:
 
 
 def read_open(reader: JournalReader) -> Past:
-    """What matters for recovery: everything since the first call without a result was recorded, and all jobs.
+    """What matters for recovery: the calls without a result and those made in their bodies, all jobs, and the last record.
 
-    Children are recorded after the calls that made them, so those of an open call are among it.
+    Not everything since the first open call: one that hung all day would have the whole day read.
     """
+    found = {entry.seq: entry for entry in reader.of_type("job/started", "job/ended")}
     unsettled = reader.unsettled()
-    entries: list[Entry] = [*reader.of_type("job/started", "job/ended")]
-    if unsettled:
-        seq = reader.of_run(unsettled[0])[0].seq - 1
-        jobs = {entry.seq for entry in entries}
-        while page := reader.since(seq):
-            entries += [entry for entry in page if entry.seq not in jobs]
-            seq = page[-1].seq
-        entries.sort(key=lambda entry: entry.seq)
-    return _past(entries, reader.openings())
+    for run_id in unsettled:
+        found |= {entry.seq: entry for entry in reader.of_run(run_id)}
+    if any(isinstance(entry.record, CallDispatched) for entry in found.values()):
+        for run_id in _made_in(set(unsettled), reader):
+            found |= {entry.seq: entry for entry in reader.of_run(run_id)}
+    found |= {entry.seq: entry for entry in reader.since(reader.last_seq() - 1)}
+    return _past((found[seq] for seq in sorted(found)), reader.openings())
+
+
+def _made_in(open_runs: set[str], reader: JournalReader) -> list[str]:
+    """Calls that have a result and were made in the bodies of these, at any depth. A parent is recorded before its child."""
+    family, made = set(open_runs), list[str]()
+    for entry in reader.of_type("call/recorded"):
+        record = entry.record
+        if isinstance(record, CallRecorded) and record.parent_run_id in family and record.run_id not in family:
+            family.add(record.run_id)
+            made.append(record.run_id)
+    return made
 
 
 def read_all(reader: JournalReader) -> Past:

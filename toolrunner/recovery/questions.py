@@ -37,6 +37,8 @@ def open_question(past: Past, story: Story) -> Question | None:
     recorded, asked = story.recorded, story.asked
     if recorded is None or asked is None or story.answered is not None or asked.expires is None:
         return None
+    if story.effects:  # of hooks; what comes now would be numbered like them
+        return None
     if story.dispatched or story.stop is not None or story.denial is not None or recorded.parent_run_id is not None:
         return None
     if story.run_id in past.altered or not any(_says_elsewhere(story, asked.seq)):

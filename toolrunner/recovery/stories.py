@@ -93,6 +93,13 @@ class Story:
         """Whether it is a call at all: a job that no call started has a story of its own, of job records only."""
         return self.recorded is not None or bool(self.dispatched) or self.ended is not None or self.settled is not None
 
+    def effects_below(self) -> dict[str, EffectRecord]:
+        """The latest stage of its effects and of those of the calls made in its body, whoever of them told it."""
+        found: dict[str, EffectRecord] = {}
+        for story in _post_order(self):
+            found |= story.effects
+        return found
+
     @property
     def is_open(self) -> bool:
         """Whether its result is missing."""
