@@ -31,6 +31,13 @@ def test_a_call_cannot_be_changed() -> None:
         ToolCall("write").name = "delete"  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("field", ["call_id", "idempotency_key"])
+@pytest.mark.parametrize("value", [["c1"], {}, 1, b"c1", True], ids=repr)
+def test_what_calls_are_known_by_is_text_or_nothing(field: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{field} is .*; expected a string, or None"):
+        ToolCall("write", **{field: value})
+
+
 class SdkObject:
     def __init__(self, item: dict[str, Any]) -> None:
         self._item = item

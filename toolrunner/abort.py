@@ -23,6 +23,14 @@ _logger = logging.getLogger("toolrunner")
 
 _MODES = tuple(AbortMode)
 
+
+def abort_mode(word: AbortMode | str) -> AbortMode:
+    """What a caller means by `mode`. Raises `ConfigError` for a mode that does not exist."""
+    if word not in _MODES:
+        raise ConfigError("mode of abort", word, " or ".join(_MODES))
+    return AbortMode(word)
+
+
 _orders = itertools.count(1)
 """Hands out the order of aborts over all latches; `next` on it is one C call, so two threads never get the same number."""
 
@@ -282,6 +290,4 @@ class AbortController:
         Callable from any thread, signal handler or finalizer, also after the loop closed; never blocks, never raises for
         being late. The first reason stays the reason. Raises `ConfigError` for a mode that does not exist.
         """
-        if mode not in _MODES:
-            raise ConfigError("mode of abort", mode, " or ".join(_MODES))
-        return self._latch.store(AbortReason(source or self._source, text), AbortMode(mode))
+        return self._latch.store(AbortReason(source or self._source, text), abort_mode(mode))

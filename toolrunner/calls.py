@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from toolrunner.errors import ConfigError
 from toolrunner.wire import WireCall, call_from_item, calls_in
 
 
@@ -26,6 +27,12 @@ class ToolCall:
     timeout: float | None = None
     meta: Mapping[str, JsonValue] = field(default_factory=dict)
     provider_meta: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse names that are none: calls are told apart and found again by them. Raises `ConfigError`."""
+        for what, value in (("call_id", self.call_id), ("idempotency_key", self.idempotency_key)):
+            if value is not None and not isinstance(value, str):
+                raise ConfigError(what, value, "a string, or None")
 
     def with_frozen(self, arguments: dict[str, Any], meta: dict[str, Any], provider_meta: dict[str, Any]) -> "ToolCall":
         """The same call with these in place of its own. Done for each call, and `replace` takes three times as long."""

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from typing import Any
 
 import anyio
 import pytest
@@ -9,7 +10,7 @@ from batches.stage import BOUND, Stage, alone, assert_never_entered, opened, ste
 from stillness import quiet
 
 from toolrunner import AbortSignal, MemoryJournal, Runner, ToolCall, shell, tool
-from toolrunner.errors import RunnerClosed
+from toolrunner.errors import ConfigError, RunnerClosed
 from toolrunner.results import Code, Outcome
 
 pytestmark = pytest.mark.anyio
@@ -218,3 +219,13 @@ async def test_a_hook_that_swallows_its_cancel_for_ever_does_not_keep_the_runner
     assert "clings" in caplog.text
     let_go.set()
     await quiet()
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1, "soon", True])
+async def test_a_limit_that_is_none_closes_nothing(limit: Any) -> None:
+    stage = Stage()
+    stage.end("a")
+    async with opened(stage.tools) as runner:
+        with pytest.raises(ConfigError, match=r"limit is .*; expected a finite number of seconds, or None"):
+            await runner.aclose(limit)
+        assert (await runner.run(step("a"))).value == "a"

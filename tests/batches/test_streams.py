@@ -223,3 +223,14 @@ async def test_tools_for_lists_what_can_be_called_now() -> None:
         assert take_out()
         assert len(runner.tools_for("anthropic")) == 3
     assert isinstance(runner, Runner)
+
+
+@pytest.mark.parametrize("mode", ["hard", "", None, "IMMEDIATE"])
+async def test_an_unknown_mode_is_refused_and_stops_no_batch(mode: Any) -> None:
+    stage = Stage()
+    async with opened(stage.tools) as runner:
+        batch = runner.start_batch([step("a")])
+        with pytest.raises(ConfigError, match="immediate or drain"):
+            batch.abort(mode=mode)
+        stage.end("a")
+        assert (await batch)[0].value == "a"

@@ -280,12 +280,11 @@ async def test_a_time_limit_is_the_keepers_and_the_body_is_told_why(
         time.sleep(held_up)
 
     monkeypatch.setattr(KeptProcess, "go", slow_go)
+    ready, limits = tmp_path / "ready", iter(LIMITS)
     async with opened(workers.watchful) as runner:
-        for limit in LIMITS:
-            ready = tmp_path / f"ready-{limit}"
-            result = await runner.run(ToolCall("watchful", {"ready": str(ready)}, timeout=limit))
-            if ready.exists():
-                break
+        result = await runner.run(ToolCall("watchful", {"ready": str(ready)}, timeout=next(limits)))
+        while not ready.exists():
+            result = await runner.run(ToolCall("watchful", {"ready": str(ready)}, timeout=next(limits)))
     assert (result.outcome, result.code, result.ended) == (Outcome.TIMED_OUT, Code.TIMED_OUT, Ended.RETURNED)
     assert result.value == "timeout: the time limit is over"
     assert result.stop is not None

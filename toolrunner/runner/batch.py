@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Generator
 from typing import final
 
+from toolrunner.abort import abort_mode
 from toolrunner.facts import AbortMode, AbortReason, Source
 from toolrunner.policy import ApprovalDesk, ApprovalRequest, Decision
 from toolrunner.records import Record
@@ -36,8 +37,8 @@ class Batch:
         return tuple(state.run_id for state in self._run.states)
 
     def abort(self, text: str = "user", *, mode: AbortMode | str = AbortMode.IMMEDIATE) -> bool:
-        """Stop this batch only. True if this was the first request."""
-        return self._run.abort(AbortReason(Source.CALLER, text), AbortMode(mode))
+        """Stop this batch only. True if this was the first request. Raises `ConfigError` for a mode that does not exist."""
+        return self._run.abort(AbortReason(Source.CALLER, text), abort_mode(mode))
 
     async def results(self) -> BatchResult:
         """Wait for all results. A cancelled wait means what `on_host_cancel` says."""

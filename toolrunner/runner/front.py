@@ -34,7 +34,7 @@ from toolrunner.runner.closing import close_runner
 from toolrunner.runner.events import EventBuffer
 from toolrunner.runner.lasting import Lasting, open_lasting
 from toolrunner.runner.registering import Registering
-from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline
+from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline, require_limit
 from toolrunner.runner.shelf import Shelf
 from toolrunner.runner.submission import Submission
 from toolrunner.runner.waiting import OnHostCancel
@@ -147,8 +147,9 @@ class Runner(Registering):
         """Take no more calls, abort those under way with source `shutdown`, and wait until all have ended.
 
         After `limit` seconds in-process bodies that run on are published as still running; they keep what they hold.
-        Raises `NestedClose` in a body of this runner.
+        Raises `NestedClose` in a body of this runner, `ConfigError` for a limit that is none.
         """
+        require_limit(limit)
         if self._services is None or self._pid != os.getpid():
             return
         if inside_body_of(self._services):

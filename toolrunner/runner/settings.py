@@ -76,6 +76,11 @@ def require_deadline(seconds: float | None) -> None:
     _require(seconds is None or is_duration(seconds), "deadline", seconds, "a finite number of seconds above 0, or None")
 
 
+def require_limit(seconds: float | None) -> None:
+    """Refuse a limit of a close that is no number of seconds: NaN would never be over. Raises `ConfigError`."""
+    _require(seconds is None or seconds == 0 or is_duration(seconds), "limit", seconds, "a finite number of seconds, or None")
+
+
 def _require(good: bool, what: str, value: object, expected: str) -> None:
     if not good:
         raise ConfigError(what, value, expected)
