@@ -3,14 +3,16 @@
 A body leaves the truth where no journal is involved: in `World.made`, in the very step in which it makes its change.
 """
 
-from dataclasses import dataclass, field
+import random
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import anyio
+from stillness import quiet
 
 from toolrunner import AbortController, MemoryJournal, Policy, Runner, ToolCall, ToolContext, ToolError, ToolResult, Toolset, tool
 from toolrunner.policy import ApprovalRequest, Decision
-from toolrunner.records import Record
+from toolrunner.records import CallSettled, Record
 from toolrunner.tools import RetryPolicy
 
 BOUND = 10.0
@@ -130,14 +132,42 @@ async def played() -> World:
             await world.at_last.wait()
             await anyio.wait_all_tasks_blocked()
             stop.abort("enough")
-            for result in await batch.results():
-                world.results[result.run_id] = result
+            await batch.results()
             world.records = list(journal)
-            for record in world.records:
-                if record.type == "call/settled":
-                    world.results[record.run_id] = record.result
+            world.results = {record.run_id: record.result for record in world.records if isinstance(record, CallSettled)}
     outcomes = {one.call_id: str(one.code or one.outcome) for one in world.results.values() if one.call_id is not None}
     assert outcomes == MEANT
+    return world
+
+
+async def played_at_random(seed: int) -> World:
+    """Some of `CALLS`, in any order and number, aborted when any record is written; also after the last one."""
+    dice = random.Random(seed)  # noqa: S311 - repeatable, and no secret
+    world, journal, stop = World(), MemoryJournal(), AbortController()
+    calls = [replace(call, call_id=str(index)) for index, call in enumerate(dice.choices(CALLS, k=dice.randint(1, 8)))]
+    left = dice.randint(1, 10 * len(calls))
+
+    def count(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            stop.abort("enough")
+
+    async def at_the_latest() -> None:
+        await quiet()
+        await anyio.sleep(0.01)  # a retry waits for a millisecond
+        await quiet()
+        stop.abort("enough")
+
+    with anyio.fail_after(BOUND):
+        settings: dict[str, Any] = {"policy": Policy.of(ask=["write"], allow=["*"]), "approver": Approver()}
+        async with Runner(world.tools(), journal=journal, max_parallel=dice.randint(1, 8), **settings) as runner:
+            runner.on_record(count)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(at_the_latest)
+                await runner.run_batch(calls, signal=stop.signal)
+            world.records = list(journal)
+    world.results = {record.run_id: record.result for record in world.records if isinstance(record, CallSettled)}
     return world
 
 

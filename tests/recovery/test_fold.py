@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recovery.runs import World, played
+from recovery.runs import World, played, played_at_random
 
 from toolrunner.facts import EffectRecord, EffectStage, EffectState, Evidence, NoteKind
 from toolrunner.memory import MemoryJournal
@@ -85,6 +85,13 @@ def check_ends(cut: list[Record], found: dict[str, ToolResult]) -> None:
 async def test_a_run_cut_at_any_record_is_told_truthfully() -> None:
     world = await played()
     assert len(world.records) > 40
+    for at in range(len(world.records) + 1):
+        check(world.records[:at], world)
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_any_run_aborted_anywhere_and_cut_anywhere_is_told_truthfully(seed: int) -> None:
+    world = await played_at_random(seed)
     for at in range(len(world.records) + 1):
         check(world.records[:at], world)
 
