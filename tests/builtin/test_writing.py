@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_user import PlainUser
 
-from toolrunner import Runner, ToolCall, ToolResult
+from toolrunner import AbortController, Runner, ToolCall, ToolResult
 from toolrunner.errors import ToolError
 from toolrunner.testing import abort_sweep
 from toolrunner.tools.builtin import atomic, builtins
 from toolrunner.tools.builtin.changing import old_at, undo_of, version_of
 from toolrunner.tools.builtin.edit_file import lines_of, occurrences
+from toolrunner.tools.builtin.reading import chunks
 from toolrunner.tools.builtin.roots import read_roots
 from toolrunner.tools.builtin.walking import follow
 
@@ -289,16 +290,30 @@ async def test_a_disk_that_does_not_confirm_the_rename_leaves_the_state_unknown(
 
 # Leftovers and kills.
 
-WRITER = """
-import os, sys
+KILLED_WRITERS = """
+import os, signal, sys, time
 from toolrunner.tools.builtin.atomic import look, put
-folder = os.open(sys.argv[1], os.O_RDONLY)
-contents = [b"a" * 300_000, b"b" * 200_000]
-print("ready", flush=True)
-while True:
-    for data in contents:
-        put("f", folder, data, look("f", folder))
+
+def write(ready):
+    folder = os.open(sys.argv[1], os.O_RDONLY)
+    os.write(ready, b"!")
+    while True:
+        for data in (b"a" * 300_000, b"b" * 200_000):
+            put("f", folder, data, look("f", folder))
+
+for line in sys.stdin:
+    end, ready = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        write(ready)
+    os.read(end, 1)
+    time.sleep(float(line))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(end), os.close(ready)
+    print("killed", flush=True)
 """
+"""One process that has imported all it needs forks a writer for each line, and kills it after so many seconds."""
 
 
 @pytest.mark.case("P64")
@@ -307,21 +322,17 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_the_old_content_or_the_new
     good = {hashlib.sha256(b"a" * 300_000).digest(), hashlib.sha256(b"b" * 200_000).digest()}
     (tmp_path / "f").write_bytes(b"a" * 300_000)
     left = 0
-    for number in range(100):
-        writer = subprocess.Popen([sys.executable, "-S", "-c", SITE + WRITER, str(tmp_path)], stdout=subprocess.PIPE)
-        assert writer.stdout is not None
-        try:
-            assert writer.stdout.readline() == b"ready\n"
-            with pytest.raises(subprocess.TimeoutExpired):
-                writer.wait(0.0007 * (number % 20))  # somewhere in the first dozen of its writes
-        finally:
-            writer.kill()
-            writer.wait()
-            writer.stdout.close()
-        assert hashlib.sha256((tmp_path / "f").read_bytes()).digest() in good
-        assert set(os.listdir(tmp_path)) - {"f"} == set(leftovers(tmp_path))
-        assert len(leftovers(tmp_path)) <= 1  # the next writer has removed the one before
-        left += len(leftovers(tmp_path))
+    command = [sys.executable, "-c", KILLED_WRITERS, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
+        assert writers.stdin is not None
+        assert writers.stdout is not None
+        for number in range(100):
+            print(0.0007 * (number % 20), file=writers.stdin, flush=True)  # somewhere in the first dozen of its writes
+            assert writers.stdout.readline() == "killed\n"
+            assert hashlib.sha256((tmp_path / "f").read_bytes()).digest() in good
+            assert set(os.listdir(tmp_path)) - {"f"} == set(leftovers(tmp_path))
+            assert len(leftovers(tmp_path)) <= 1  # the next writer has removed the one before
+            left += len(leftovers(tmp_path))
     assert left  # or no kill came while anything was under way
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
@@ -329,10 +340,6 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_the_old_content_or_the_new
     finally:
         os.close(folder)
     assert os.listdir(tmp_path) == ["f"]
-
-
-SITE = f"import sys; sys.path[:0] = {[path for path in sys.path if path]!r}\n"
-"""The writer imports what we import, without the start-up of site."""
 
 
 def test_the_temporary_file_of_a_living_writer_is_not_removed(tmp_path: Path) -> None:
@@ -392,6 +399,28 @@ async def test_a_write_that_is_stopped_anywhere_is_not_begun_or_completed_and_re
                 assert leftovers(tmp_path) == []
     assert ("completed", "new") in rounds
     assert ("none", "old") in rounds
+    assert (("reverted", "old") in rounds) == undo_on_abort
+
+
+@pytest.mark.parametrize("name", ["write_file", "edit_file"])
+async def test_a_write_that_is_stopped_while_the_old_content_is_read_is_known_to_have_changed_nothing(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_text("old")
+    controller = AbortController()
+
+    def stop(fd: int, check: Any, start: int = 0) -> Any:
+        controller.abort()
+        yield from chunks(fd, check, start)
+
+    monkeypatch.setattr("toolrunner.tools.builtin.changing.chunks", stop)
+    arguments = {"path": "f", "content": "new"} if name == "write_file" else {"path": "f", "old_text": "old", "new_text": "new"}
+    async with Runner(builtins(tmp_path)) as runner:
+        with anyio.fail_after(10):
+            result = await runner.run(name, arguments, signal=controller.signal)
+    assert (result.outcome, result.started, result.effects.state, result.retry) == ("aborted", True, "none", "safe")
+    assert words(result) == f"It was stopped before it changed {tmp_path}/f."
+    assert (tmp_path / "f").read_text() == "old"
 
 
 # Undo.
