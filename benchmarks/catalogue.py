@@ -9,6 +9,7 @@ from benchmarks.suite.abort_one import ABORT_ONE
 from benchmarks.suite.abort_stubborn import ABORT_STUBBORN
 from benchmarks.suite.abort_tree import ABORT_TREE
 from benchmarks.suite.dispatch import DISPATCH
+from benchmarks.suite.journal import JOURNAL
 from benchmarks.suite.memory import MEMORY
 from benchmarks.suite.output import OUTPUT
 from benchmarks.suite.shapes import SHAPES
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         OUTPUT,
         MEMORY,
         WAITING,
+        JOURNAL,
         SHAPES,
         SOAK,
     )

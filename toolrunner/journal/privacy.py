@@ -8,6 +8,7 @@ foreign text, and long texts are cut. Each leaves a legal record, of which the j
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, final
 
 from toolrunner.journal.codec import to_json
@@ -29,6 +30,16 @@ _OUTPUTS = frozenset({"data", "follow_up", "json", "message", "stderr", "stdout"
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Of one call: its tool's name and its secrets. `is_opaque`: its arguments could not be read, so any text may tell one."""
+
+    tool: str | None
+    secrets: frozenset[str] = frozenset()
+    is_opaque: bool = False
+
+
+@final
 class Privacy:
     """One per journal. `body` is called in the writer's thread, for each record in order."""
 
@@ -37,8 +48,8 @@ class Privacy:
         self._redact = redact
         self._limit = output_limit
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
-        self._secrets: dict[str, tuple[str, frozenset[str]]] = {}
-        """Of each unsettled call of a tool with secrets: the tool's name, and the secrets."""
+        self._secrets: dict[str, _Known] = {}
+        """Of each unsettled call of a tool with secrets."""
         self.schema_of: SchemaOf = lambda _: None
         """Set by the runner, which knows the tools, before its first call."""
 
@@ -70,7 +81,7 @@ class Privacy:
         name = getattr(record, "name", None) or getattr(getattr(record, "result", None), "name", None)
         if name is None:
             known = self._secrets.get(record.run_id)
-            name = known[0] if known is not None else None
+            name = known.tool if known is not None else None
         return self._secret_schema(name) if name is not None else None
 
     def _secret_schema(self, name: str) -> Mapping[str, Any] | None:
@@ -91,19 +102,20 @@ class Privacy:
         return found(arguments) if isinstance(arguments, str) else mask(arguments, schema, found)
 
     def _without_secrets(self, run_id: str, content: dict[str, Any], schema: Mapping[str, Any]) -> Any:
-        name, known = self._secrets.get(run_id, (content.get("name"), frozenset[str]()))
-        found = set(known)
+        known = self._secrets.get(run_id, _Known(content.get("name")))
+        found, is_opaque = set(known.secrets), known.is_opaque or isinstance(content.get("arguments"), str)
         content = dict(content)
         if isinstance(content.get("result"), dict):
             content["result"] = dict(content["result"])
         for holder in (content, content.get("result")):
             if holder is not None and holder.get("arguments") is not None:
                 holder["arguments"] = self._mask(holder["arguments"], schema, found)
-        if name is not None:
-            self._secrets[run_id] = name, frozenset(found)
+        self._secrets[run_id] = _Known(known.tool, frozenset(found), is_opaque)
         secrets = sorted((one for one in found if len(one) >= SHORT_SECRET), key=len, reverse=True)
 
-        def change(_: str, text: Any) -> Any:
+        def change(field: str, text: Any) -> Any:
+            if is_opaque and field != "arguments":
+                return "[not written: it may tell a secret]"
             for one in secrets:
                 text = text.replace(one, "[secret]") if isinstance(text, str) else text
             return text

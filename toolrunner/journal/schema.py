@@ -17,8 +17,8 @@ SCHEMA_VERSION = 1
 APPLICATION_ID = 0x746F6F6C
 """`tool` in ASCII: tells our files from other people's databases (https://www.sqlite.org/pragma.html#pragma_application_id)."""
 
-WAL_KEPT = 4 * 1024 * 1024
-"""Bytes the -wal file may keep when it is emptied; growing it anew at each checkpoint would cost every commit."""
+WAL_KEPT = 1024 * 1024
+"""Bytes that the -wal file keeps while the journal is open. Larger once, it is cut to this when it begins anew."""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -63,6 +63,17 @@ def make_ready(connection: sqlite3.Connection, path: Path, session: str | None, 
         _make_tables(connection, session, secret)
     else:
         _migrate(connection)
+
+
+def reserve_wal(connection: sqlite3.Connection) -> None:
+    """Make the -wal file `WAL_KEPT` long: pages of a transaction that is taken back, written because the cache is too small."""
+    connection.execute("PRAGMA cache_size = 8").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("INSERT INTO meta VALUES ('reserve', zeroblob(?))", (WAL_KEPT,))
+    finally:
+        connection.execute("ROLLBACK")
+        connection.execute("PRAGMA cache_size = -2000").fetchall()  # SQLite's default, in KiB
 
 
 def _require_ours(connection: sqlite3.Connection, path: Path) -> bool:

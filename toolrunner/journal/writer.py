@@ -20,6 +20,7 @@ from toolrunner.errors import JournalClosed, JournalError, JournalFailed
 from toolrunner.journal.clocks import boottime
 from toolrunner.journal.failures import is_busy, journal_error
 from toolrunner.journal.rows import Row, insert
+from toolrunner.journal.schema import reserve_wal
 from toolrunner.loops import Post
 from toolrunner.records import Record
 
@@ -29,10 +30,18 @@ RIDE = 0.05
 """Seconds until records that nobody waits for are written all the same: what `log --follow` lags behind, and a kill may cost."""
 
 IDLE = 1.0
-"""Seconds without a record until the -wal file is emptied; nobody waits for the disk then."""
+"""Seconds without a record until all of the -wal file is moved into the database; nobody waits for the disk then."""
 
-CHECKPOINT_BYTES = 4 * 1024 * 1024
-"""Bytes of the -wal file after which its pages are moved into the database although there is work: readers search all of it."""
+CHECKPOINT_BYTES = 1024 * 1024
+"""Bytes written to the -wal file, about, after which its pages are moved into the database although there is work. Then it is
+written from its beginning again."""
+
+RESERVE_AFTER = 16
+"""Commits after which the -wal file is made as long as it will get, for a session that goes on: a flush of a file that has grown
+takes twice as long, since its new length must be flushed as well."""
+
+_COMMIT_BYTES = 16_384
+"""What a commit writes besides the records, about: a page of the table, one or two of its indices."""
 
 COMMIT_RECORDS = 2_048
 """Records of one commit at most; those behind wait for the next one, so that nobody waits for a whole backlog."""
@@ -74,11 +83,12 @@ class Writer:
         """Somebody waits for the records up to this one."""
         self._asleep = False
         """The thread waits for whatever comes, without a bound. Invariant: nothing is pending then."""
+        self._commits = self._written_bytes = 0
         self._closing = False
         self._enders: list[_Waiter] = []
         self._over = False
         self._is_dirty = True
-        """The -wal file holds something."""
+        """The -wal file holds something that is not in the database."""
         self.durable = last_seq
         """The last record whose commit was flushed to the disk. Never goes back."""
         self.failure: JournalError | None = None
@@ -179,8 +189,7 @@ class Writer:
                     self._pending.popleft()
             self.durable = batch[-1][0]
             self._tell()
-        if self._wal_bytes() > CHECKPOINT_BYTES:
-            self._checkpoint("PASSIVE")
+        self._care_for_wal(rows)
 
     def _written(self, rows: list[Row]) -> bool:
         """One commit, flushed when this returns True. False: another program has the file locked, so nothing was written."""
@@ -192,15 +201,20 @@ class Writer:
             return False
         return True
 
-    def _wal_bytes(self) -> int:
-        try:
-            return Path(f"{self._path}-wal").stat().st_size
-        except OSError:
-            return 0
+    def _care_for_wal(self, rows: list[Row]) -> None:
+        """After a commit, and after those who waited for it were told."""
+        self._commits += 1
+        self._written_bytes += _COMMIT_BYTES + sum(len(one.body) for one in rows)
+        if self._commits == RESERVE_AFTER:
+            reserve_wal(self._connection)
+        if self._written_bytes > CHECKPOINT_BYTES:
+            self._written_bytes = 0
+            self._checkpoint("PASSIVE")
 
     def _rest(self) -> None:
-        """Nothing came for a while."""
-        self._is_dirty = self._checkpoint("TRUNCATE")
+        """Nothing came for a while. The -wal file keeps its length, see `RESERVE_AFTER`, and nothing that counts."""
+        self._written_bytes = 0
+        self._is_dirty = self._checkpoint("RESTART")
         if self._chores:
             self._is_dirty = True  # so that the next one's turn comes
             self._chores.pop()()
