@@ -69,6 +69,31 @@ async def test_a_completed_key_is_replayed_and_a_free_one_is_free(tmp_path: Path
     assert shop.paid == [1, 3]
 
 
+async def test_a_key_that_the_table_has_forgotten_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolrunner.pipeline.idempotency.KEPT_KEYS", 1)
+    shop, journal = Shop(), SqliteJournal.open(tmp_path / "j.db")
+    with anyio.fail_after(BOUND):
+        async with Runner([shop.pay], journal=journal) as runner:
+            await runner.run_batch([pay(1, "a"), pay(2, "b"), pay(3, "c")])
+            await journal.flush()
+            again = await runner.run_batch([pay(1, "a"), pay(2, "b"), pay(3, "c")])
+    assert [result.replayed for result in again] == [True] * 3
+    assert sorted(shop.paid) == [1, 2, 3]
+
+
+async def test_a_key_that_is_free_is_free_at_once_whatever_is_on_disk_yet(tmp_path: Path) -> None:
+    path = tmp_path / "j.db"
+
+    @tool(parallel_safe=True, read_only=True)
+    async def reads() -> str:
+        raise ToolError("not there")
+
+    async with opened(path, reads) as runner:
+        call = ToolCall("reads", {}, idempotency_key="k")
+        for _ in range(20):
+            assert (await runner.run(call)).code is Code.TOOL_ERROR
+
+
 async def test_a_key_in_doubt_stays_in_doubt_over_any_number_of_openings(tmp_path: Path) -> None:
     shop, path = Shop(), tmp_path / "j.db"
     shop.fails = True

@@ -128,7 +128,7 @@ class KeyTable:
         clock: Callable[[], float] = boottime,
         past: Callable[[str, str], Entry | None] | None = None,
     ) -> None:
-        """`past(key, run_id)`: what a call of an earlier owner of the journal, other than `run_id`, has made of a key."""
+        """`past(key, run_id)`: what a call other than `run_id` made of a key that is not in the table, by the journal."""
         self._past = past
         self._graph = graph if graph is not None else WaitGraph()
         self._entries: dict[str, Entry] = {}

@@ -1,4 +1,4 @@
-"""Idempotency keys of earlier owners of a journal: what each says to the next call that brings it. No state.
+"""Idempotency keys in a journal: what each says to the next call that brings it. No state.
 
 Invariant 8: a call that started is never started again by us. So a key is free only when its call is proven to have had no
 effects; a call whose end nobody saw is LOST and its key in doubt. A `call/reconciled` is the word of somebody who looked.
@@ -23,7 +23,10 @@ class PastKeys:
         self._calls = calls
 
     def __call__(self, key: str, run_id: str) -> Entry | None:
-        """The last call of an earlier owner that has this key, if it still has it."""
+        """The last other call that has this key, if it still has it.
+
+        A call of this owner whose key the table has forgotten is found as well. One that is not over is in the table itself.
+        """
         found: Entry | None = None
         by_key = key.startswith(_BY_KEY)
         for past in self._calls.with_key(key.removeprefix(_BY_KEY)) if by_key else self._calls.that_claimed(key):

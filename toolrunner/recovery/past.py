@@ -115,13 +115,12 @@ class PastCalls:
                 yield from (entry.record.result for entry in entries if isinstance(entry.record, CallSettled))
 
     def with_key(self, key: str) -> Iterator[Past]:
-        """Calls of earlier owners that brought an idempotency key, in order."""
+        """Calls that brought an idempotency key, in order; also of this owner, as far as they are on disk."""
         for entry in self._reader.of_key(key):
-            if entry.seq < self._openings[-1].first_seq:
-                yield self._call(entry.record.run_id)
+            yield self._call(entry.record.run_id)
 
     def that_claimed(self, key: str) -> Iterator[Past]:
-        """The same for a key that was made of a call's arguments."""
+        """The same for a key that was made of a call's arguments; of earlier owners only."""
         if self._claims is None:
             self._claims = {}
             for entry in self._reader.of_type("call/decided"):
