@@ -298,6 +298,7 @@ def test_looking_for_the_owner_does_not_end_its_ownership(tmp_path: Path) -> Non
 
 
 @pytest.mark.anyio
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # 3.12 on: the child does nothing that needs threads
 async def test_a_forked_child_writes_nothing_and_drops_no_lock(tmp_path: Path) -> None:
     journal = SqliteJournal.open(tmp_path / "journal.db")
     journal.append(recorded(1))

@@ -1,10 +1,11 @@
-"""The same by the kernel's word: strace sees fdatasync return before anybody is told. (Without it there is test_durability.py.)"""
+"""The same by the kernel's word: strace sees fdatasync return before anybody is told. (Without it: test_durability.py.)"""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,26 @@ CALL = re.compile(r"(\d+) +(\w+)\(\d+<(.*?)>(.*)")
 RESUMED = re.compile(r"(\d+) +<\.\.\. (?:fdatasync|fsync) resumed>")
 
 
+def steps(log: Path) -> Iterator[tuple[str, str]]:
+    """(write, text) and (flush, "") of the -wal file, a flush when it has returned; (told, text) of the program's own file."""
+    flushing = set[str]()  # threads in a flush that has not returned
+    for line in log.read_text(errors="replace").splitlines():
+        if (resumed := RESUMED.match(line)) is not None and resumed[1] in flushing:
+            flushing.discard(resumed[1])
+            yield "flush", ""
+        if (found := CALL.match(line)) is None:
+            continue
+        thread, call, file, rest = found.groups()
+        if file.endswith("told"):
+            yield "told", rest.split('"')[1]
+        elif file.endswith("journal.db-wal") and call == "pwrite64":
+            yield "write", rest
+        elif file.endswith("journal.db-wal") and "<unfinished" in rest:
+            flushing.add(thread)
+        elif file.endswith("journal.db-wal"):
+            yield "flush", ""
+
+
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_bodies_acts_and_results_come_after_the_flush_of_their_records(tmp_path: Path, backend: str) -> None:
@@ -43,24 +64,14 @@ def test_bodies_acts_and_results_come_after_the_flush_of_their_records(tmp_path:
         pytest.skip("this place does not let strace trace")
     assert done.returncode == 0, done.stderr
     unflushed = ""
-    flushing = set[str]()  # threads in a flush of the log that has not returned
     seen: list[str] = []
-    for line in log.read_text(errors="replace").splitlines():
-        if (resumed := RESUMED.match(line)) is not None and resumed[1] in flushing:
-            flushing.discard(resumed[1])
-            unflushed = ""  # the one thread that flushes is the one that writes
-        found = CALL.match(line)
-        if found is None:
-            continue
-        thread, call, file, rest = found.groups()
-        if file.endswith("journal.db-wal") and call == "pwrite64":
-            unflushed += rest
-        elif file.endswith("journal.db-wal") and "<unfinished" in rest:
-            flushing.add(thread)
-        elif file.endswith("journal.db-wal"):
+    for what, text in steps(log):
+        if what == "write":
+            unflushed += text
+        elif what == "flush":
             unflushed = ""
-        elif file.endswith("told"):
-            word, number = rest.split('"')[1].split()
+        else:
+            word, number = text.split()
             seen.append(word)
             kind = {"entered": "call/dispatched", "planned": "effect/planned", "settled": "call/ended"}[word]
             assert kind not in unflushed, f"{word} {number} before {kind} was flushed"
