@@ -192,7 +192,25 @@ def _key(words: MappingProxyType[str, str], said: str) -> str | None:
     return next((key for key, text in words.items() if text == said), None)
 
 
+# --- notes about calls that a summary stands for --------------------------------------------------------------------------------
+
+_COMPACTED = re.compile(r"\[Left out above: calls of (?P<names>[^\[\];]+); whether these changed anything is not known\]")
+
+
+def compacted_note(tools: Sequence[str]) -> str:
+    """The note about calls in doubt that a summary stands for: it may have passed over them. `tools`: a name for each call."""
+    return f"[Left out above: calls of {_names(tools)}; whether these changed anything is not known]"
+
+
+def is_compacted_note(text: object) -> bool:
+    """Whether `text` is exactly a note that `compacted_note` writes."""
+    found = _COMPACTED.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return False
+    return compacted_note([name[1:-1] if name.startswith("`") else "" for name in found["names"].split(", ")]) == text
+
+
 def is_host_text(text: object) -> bool:
     """Whether `text` is the host's own (a marker or a note), so neither a user's request nor a user's words to keep."""
     known = is_interruption_marker(text) or text == EARLIER_LEFT_OUT
-    return known or is_tool_in_flight_note(text) or is_late_result_note(text)
+    return known or is_tool_in_flight_note(text) or is_late_result_note(text) or is_compacted_note(text)

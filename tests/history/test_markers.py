@@ -18,9 +18,11 @@ from toolrunner.markers import (
     MARKERS,
     UNRECOGNISED_TOOL,
     InterruptReason,
+    compacted_note,
     instruction_words,
     interrupt_reason,
     interruption_label,
+    is_compacted_note,
     is_host_text,
     is_interruption_marker,
     is_late_result_note,
@@ -90,7 +92,7 @@ def test_a_marker_with_one_character_changed_is_none(text: str, data: st.DataObj
 def host_texts() -> list[str]:
     notes = [tool_in_flight_note(reason, ["shell", "a`b"]) for reason in InterruptReason]
     late = [late_result_note("shell", end, effects) for end, effects in itertools.product(LATE_ENDS, LATE_EFFECTS)]
-    return [*MARKERS, EARLIER_LEFT_OUT, *notes, *late]
+    return [*MARKERS, EARLIER_LEFT_OUT, *notes, *late, compacted_note(["shell", "a`b"])]
 
 
 @pytest.mark.parametrize("text", host_texts())
@@ -214,6 +216,13 @@ def test_every_note_about_a_late_result_is_recognised(name: str, ended: str, eff
 @example("[Late result of `a b`: it came to its end; it changed nothing]")
 def test_nothing_else_is_a_note_about_a_late_result(text: str) -> None:
     assert not is_late_result_note(text)
+
+
+@given(SOME_NAMES)
+def test_a_note_about_what_a_summary_stands_for_is_recognised(tools: list[str]) -> None:
+    assert is_compacted_note(compacted_note(tools))
+    assert is_host_text(compacted_note(tools))
+    assert not is_compacted_note(compacted_note(tools) + " ")
 
 
 def test_a_late_result_says_what_is_known_and_no_more() -> None:

@@ -25,6 +25,11 @@ from toolrunner.records.effects import (
     EffectUndone,
     EffectUnknown,
 )
+from toolrunner.records.inbox import (
+    InboxCancelled,
+    InboxClaimed,
+    InboxQueued,
+)
 from toolrunner.records.jobs import (
     JobEnded,
     JobStarted,
@@ -33,6 +38,17 @@ from toolrunner.records.live import (
     Output,
     Progress,
     StillRunningReport,
+)
+from toolrunner.records.turns import (
+    AssistantAttempt,
+    AssistantMessage,
+    HistoryCompacted,
+    RequestSent,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
 )
 
 Record = Annotated[
@@ -54,6 +70,18 @@ Record = Annotated[
     | EffectUndone
     | JobStarted
     | JobEnded
+    | TurnStarted
+    | UserMessage
+    | StepStarted
+    | RequestSent
+    | AssistantMessage
+    | AssistantAttempt
+    | StepEnded
+    | TurnEnded
+    | HistoryCompacted
+    | InboxQueued
+    | InboxClaimed
+    | InboxCancelled
     | Output
     | Progress
     | StillRunningReport,

@@ -10,7 +10,7 @@ from toolrunner.wire.anthropic import media_part
 from toolrunner.wire.media import rendered
 
 _SIDES = {"user": Side.USER, "assistant": Side.MODEL, "system": Side.SYSTEM}
-_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
 
 @final
@@ -64,7 +64,7 @@ def _atom(side: Side, block: Item, unit: int, index: int) -> Atom:  # noqa: PLR0
             return Atom(side, Kind.CALL, block, unit, index, _id(block, "id"), str(block.get("name") or ""))
         case "tool_result":
             return Atom(side, Kind.RESULT, block, unit, index, _id(block, "tool_use_id"))
-        case _ if kind in _SERVER_CALLS:
+        case _ if kind in SERVER_CALLS:
             return Atom(side, Kind.SERVER_CALL, block, unit, index, _id(block, "id"))
         case _ if kind.endswith("_tool_result"):
             return Atom(side, Kind.SERVER_RESULT, block, unit, index, _id(block, "tool_use_id"))

@@ -1,0 +1,326 @@
+"""Logs of conversations: written by hand for the cancel windows, and at random the way an engine and a runner write them."""
+
+import random
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from toolrunner.facts import EffectRecord, Effects, EffectStage, EffectState, Evidence, StillRunning, Stop, StopPhase, Text
+from toolrunner.facts.processes import StillRunningKind
+from toolrunner.history.closing import closing_records
+from toolrunner.markers import InterruptReason
+from toolrunner.records import (
+    AssistantAttempt,
+    AssistantMessage,
+    Block,
+    CallBlock,
+    CallDispatched,
+    CallEnded,
+    CallRecorded,
+    CallSettled,
+    ReasoningBlock,
+    Record,
+    RedactedBlock,
+    RequestSent,
+    StepEnded,
+    StepStarted,
+    TextBlock,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+)
+from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
+from toolrunner.wire import Provider
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MODELS = {
+    Provider.ANTHROPIC: "claude",
+    Provider.OPENAI_CHAT: "gpt",
+    Provider.OPENAI_RESPONSES: "gpt",
+    Provider.GEMINI: "gemini-3-pro",
+    Provider.GEMINI_INTERACTIONS: "gemini-3-pro",
+}
+NOT_STARTED = Effects(EffectState.NONE, Evidence.NOT_STARTED, complete=True)
+UNKNOWN = Effects(EffectState.UNKNOWN, None)
+DONE = Effects(
+    EffectState.COMPLETED, Evidence.REPORTED, records=(EffectRecord("e1", "file", "a.txt", EffectStage.APPLIED),), complete=True
+)
+
+
+def stop(phase: StopPhase = StopPhase.RUNNING) -> Stop:
+    return Stop("caller", "user", phase, requested_at=AT)
+
+
+def result(run_id: str, name: str, fate: str, call_id: str | None = None, text: str = "") -> ToolResult:
+    """What a runner says of a call, by what became of it."""
+    content = (Text(text),) if text else ()
+    base: dict[str, Any] = {"run_id": run_id, "name": name, "call_id": call_id, "content": content}
+    match fate:
+        case "returned":
+            return ToolResult(**base, outcome=Outcome.SUCCEEDED, started=True, ended=Ended.RETURNED, effects=DONE)
+        case "failed":
+            error = Error("exception", "no such file")
+            return ToolResult(
+                **base,
+                outcome=Outcome.FAILED,
+                code=Code.TOOL_ERROR,
+                started=True,
+                ended=Ended.RAISED,
+                effects=UNKNOWN,
+                error=error,
+            )
+        case "late":
+            return ToolResult(
+                **base, outcome=Outcome.ABORTED, code=Code.ABORTED, started=True, ended=Ended.RETURNED, effects=DONE, stop=stop()
+            )
+        case "stopped":
+            return ToolResult(
+                **base,
+                outcome=Outcome.ABORTED,
+                code=Code.ABORTED,
+                started=True,
+                ended=Ended.STOPPED,
+                effects=UNKNOWN,
+                stop=stop(),
+            )
+        case "running":
+            left = (StillRunning(what=name, kind=StillRunningKind.BODY),)
+            return ToolResult(
+                **base,
+                outcome=Outcome.ABORTED,
+                code=Code.ABORTED,
+                started=True,
+                effects=UNKNOWN,
+                stop=stop(),
+                still_running=left,
+            )
+        case "not_started":
+            return ToolResult(
+                **base,
+                outcome=Outcome.ABORTED,
+                code=Code.ABORTED_BEFORE_DISPATCH,
+                started=False,
+                effects=NOT_STARTED,
+                stop=stop(StopPhase.BEFORE_DISPATCH),
+            )
+    raise ValueError(fate)
+
+
+@dataclass
+class Log:
+    """A journal in the making. `seq` is dense, from 1."""
+
+    provider: Provider = Provider.ANTHROPIC
+    cut_calls: Any = "omit"
+    marker: Any = "user"
+    records: list[Record] = field(default_factory=list)
+    turn_id: str = ""
+    step: int = 0
+    runs: int = 0
+
+    def add(self, record: Record) -> Record:
+        self.records.append(replace(record, seq=len(self.records) + 1, at=AT))
+        return self.records[-1]
+
+    def turn(self, *said: str, source: Any = "human") -> None:
+        self.turn_id, self.step = f"turn{1 + sum(isinstance(one, TurnStarted) for one in self.records)}", 0
+        self.add(TurnStarted(run_id=self.turn_id, cut_calls=self.cut_calls, marker=self.marker))
+        for text in said:
+            self.say(text, source)
+
+    def say(self, text: str, source: Any = "human") -> None:
+        self.add(UserMessage(run_id=self.turn_id, content=(Text(text),), source=source))
+
+    def send(self) -> None:
+        self.step += 1
+        self.add(StepStarted(run_id=self.turn_id, step=self.step))
+        upto = len(self.records)
+        self.add(
+            RequestSent(run_id=self.turn_id, step=self.step, provider=self.provider, model=MODELS[self.provider], upto_seq=upto)
+        )
+
+    def reply(self, *blocks: Block, interrupted: bool = False) -> None:
+        self.add(
+            AssistantMessage(
+                run_id=self.turn_id,
+                step=self.step,
+                provider=self.provider,
+                model=MODELS[self.provider],
+                blocks=blocks,
+                interrupted=interrupted,
+            )
+        )
+
+    def attempt(self, cause: Any = "cancelled") -> None:
+        model = MODELS[self.provider]
+        self.add(AssistantAttempt(run_id=self.turn_id, step=self.step, provider=self.provider, model=model, cause=cause))
+
+    def step_end(self) -> None:
+        self.add(StepEnded(run_id=self.turn_id, step=self.step))
+
+    def end(self, outcome: Any = "aborted", interrupt: InterruptReason | None = InterruptReason.USER) -> None:
+        source = "caller" if outcome == "aborted" else ""
+        why = None if outcome == "completed" else interrupt
+        self.add(TurnEnded(run_id=self.turn_id, outcome=outcome, source=source, reason="user" if source else "", interrupt=why))
+
+    def recorded(self, call: CallBlock) -> str:
+        self.runs += 1
+        run_id = f"run{self.runs}"
+        self.add(CallRecorded(run_id=run_id, name=call.name, arguments=call.arguments, call_id=call.call_id))
+        return run_id
+
+    def dispatched(self, run_id: str, call: CallBlock) -> None:
+        self.add(CallDispatched(run_id=run_id, name=call.name, arguments=call.arguments))
+
+    def ended(self, told: ToolResult) -> None:
+        self.add(
+            CallEnded(
+                run_id=told.run_id, outcome=told.outcome, code=told.code, ended=told.ended, started=told.started, result=told
+            )
+        )
+
+    def settled(self, told: ToolResult) -> None:
+        self.add(CallSettled(run_id=told.run_id, result=told))
+
+    def call(self, call: CallBlock, fate: str, text: str = "") -> str:
+        """A call from its first record to its last."""
+        run_id = self.recorded(call)
+        told = result(run_id, call.name, fate, call.call_id, text)
+        if told.started:
+            self.dispatched(run_id, call)
+            if told.ended is not None:
+                self.ended(told)
+        self.settled(told)
+        return run_id
+
+    def close(self, draft: Any = None) -> list[Record]:
+        """What the next opening adds after a crash."""
+        added = closing_records(self.records, draft)
+        assert [one.seq for one in added] == list(range(len(self.records) + 1, len(self.records) + 1 + len(added)))
+        self.records += added
+        return added
+
+
+def thought(closed: bool = True) -> ReasoningBlock:
+    return ReasoningBlock("two files", closed, "c2ln" if closed else None, "ZW5j" if closed else None, "rs_1")
+
+
+def text(said: str, closed: bool = True, provider: Provider | None = None) -> TextBlock:
+    own = "msg_1" if closed and provider is Provider.OPENAI_RESPONSES else None
+    return TextBlock(said, closed, own)
+
+
+def call(number: int, provider: Provider, closed: bool = True, call_id: str | None = None) -> CallBlock:
+    meta: dict[str, Any] = {}
+    if provider is Provider.GEMINI and number == 1:
+        meta = {"thoughtSignature": "c2ln"}
+    if provider is Provider.OPENAI_RESPONSES:
+        meta = {"id": f"fc_{number}", "status": "completed"}
+    arguments = '{"path":"%s"}' % number if closed else '{"path":"'  # noqa: UP031 - braces
+    return CallBlock("read", arguments, call_id or f"c{number}", closed=closed, provider_meta=meta)
+
+
+# --- at random -----------------------------------------------------------------------------------------------------------------
+
+FATES = ("returned", "failed", "late", "stopped", "running", "not_started")
+
+
+def random_log(rng: random.Random, provider: Provider, cut_calls: str = "omit", marker: str = "user") -> Log:
+    """A log as an engine writes it, with stops, failures and crashes wherever they may come. Its turns are all over."""
+    log = Log(provider, cut_calls, marker)
+    waiting = list[ToolResult]()
+    for number in range(rng.randint(1, 4)):
+        # Somebody says something before a model is asked for the first time.
+        log.turn(*(f"say {rng.randint(0, 99)}" for _ in range(rng.randint(0 if number else 1, 2))))
+        _random_turn(rng, log, waiting)
+        for late in [one for one in waiting if rng.random() < 0.5]:
+            waiting.remove(late)
+            log.ended(late)
+        if rng.random() < 0.3:
+            log.say("the build is done", "host")
+    return log
+
+
+def _random_turn(rng: random.Random, log: Log, waiting: list[ToolResult]) -> None:
+    for _ in range(rng.randint(0, 3)):
+        match rng.choice(("stop", "crash", "error", "go", "go", "go", "go")):
+            case "stop":
+                log.end()
+                return
+            case "error":
+                log.end("error", InterruptReason.HOST)
+                return
+            case "crash":
+                log.close()
+                return
+        log.send()
+        if not _random_step(rng, log, waiting):
+            return
+        if rng.random() < 0.3:
+            log.say("by the way", "steer")
+    log.end(*(("completed",) if rng.random() < 0.7 else ()))
+
+
+def _random_step(rng: random.Random, log: Log, waiting: list[ToolResult]) -> bool:
+    """One request; whether the turn goes on."""
+    kind = rng.choice(("reply", "reply", "reply", "cut", "nothing", "crash"))
+    if kind == "nothing":
+        log.attempt(rng.choice(("cancelled", "error")))
+        log.step_end()
+        log.end()
+        return False
+    if kind == "crash":
+        log.close()
+        return False
+    if rng.random() < 0.1:
+        log.say("while it streams", "host")
+    blocks = random_blocks(rng, log.provider, whole=kind == "reply")
+    log.reply(*blocks, interrupted=kind == "cut")
+    if kind == "cut":
+        log.step_end()
+        log.end()
+        return False
+    return _random_calls(rng, log, [block for block in blocks if isinstance(block, CallBlock)], waiting)
+
+
+def _random_calls(rng: random.Random, log: Log, calls: list[CallBlock], waiting: list[ToolResult]) -> bool:
+    made = set[str | None]()
+    for block in calls:
+        if block.call_id in made:
+            continue
+        made.add(block.call_id)
+        where = rng.random()
+        if where < 0.08:
+            log.end(*(() if rng.random() < 0.5 else ("error", InterruptReason.HOST)))
+            return False
+        if where < 0.16:
+            if rng.random() < 0.7:
+                run_id = log.recorded(block)
+                if rng.random() < 0.5:
+                    log.dispatched(run_id, block)
+            log.close()
+            return False
+        fate = rng.choice(FATES)
+        run_id = log.call(block, fate, "out" if rng.random() < 0.5 else "")
+        if fate == "running":
+            waiting.append(result(run_id, block.name, rng.choice(("late", "stopped")), block.call_id))
+    log.step_end()
+    return True
+
+
+def random_blocks(rng: random.Random, provider: Provider, *, whole: bool) -> list[Block]:
+    """What a stream may leave. A whole message has closed blocks only; of a cut one the last may be open."""
+    blocks = list[Block]()
+    for _ in range(rng.randint(0, 2)):
+        blocks.append(rng.choice((thought(), thought(), RedactedBlock("c2VhbGVk"))))
+        if rng.random() < 0.3:
+            blocks.append(text(f"so {rng.randint(0, 9)}", provider=provider))
+    if rng.random() < 0.6:
+        blocks.append(text("Reading.", provider=provider))
+    for number in range(1, rng.randint(1, 4)):
+        call_id = f"c{rng.randint(1, 3)}" if rng.random() < 0.3 else f"c{rng.randint(4, 10**9)}"
+        blocks.append(call(number, provider, call_id=call_id))
+    if whole:
+        return blocks or [text("Done.", provider=provider)]
+    last = rng.choice((thought(closed=False), text("Firs", closed=False), call(1, provider, closed=False), None))
+    return [*blocks, *([last] if last is not None else [])]
