@@ -19,6 +19,8 @@ FIELDS = {
     "bound", "within", "unit", "subject", "note",
 }  # fmt: skip
 LIMIT = 300.0
+LESS = {"waiting": ("--seconds", "0.5"), "soak": ("--seconds", "0.5"), "shapes": ("--ours",)}
+"""What makes the long ones short. Shapes with everybody are in test_shapes.py."""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -47,7 +49,7 @@ def test_misuse_is_refused(arguments: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_benchmark_prints_its_rows_and_leaves_nobody(name: str) -> None:
     """Whether its bounds hold is not asked here: this machine may be busy. That nobody is left and nothing is claimed, is."""
-    done = run(name, "--json", "--runs", "1", *(("--seconds", "0.5") if name in ("waiting", "soak") else ()))
+    done = run(name, "--json", "--runs", "1", *LESS.get(name, ()))
     assert done.returncode in (0, 1), done.stderr
     assert done.stderr == ""
     rows = [json.loads(line) for line in done.stdout.splitlines()]
