@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -34,8 +35,9 @@ NEW_PIDS = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 async def test_the_hosts_own_children_keep_their_status(supervisor: Supervisor) -> None:
     handler = signal.getsignal(signal.SIGCHLD)
     with subprocess.Popen(("sh", "-c", "read x; exit 7"), stdin=subprocess.PIPE) as own:
-        for _ in range(5):
-            await run(supervisor, "sleep 60 & exit 3", timeout=10)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(partial(run, supervisor, "sleep 60 & exit 3", timeout=10))
         own.communicate(b"\n")
     assert own.returncode == 7
     assert signal.getsignal(signal.SIGCHLD) is handler
