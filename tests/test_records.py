@@ -3,7 +3,7 @@
 import json
 from dataclasses import FrozenInstanceError, fields, replace
 from datetime import UTC, timedelta
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,8 +11,21 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from results.legal import json_values, result, results, running, texts, times
 
-from toolrunner.facts import EffectRecord, ProcessIdentity
-from toolrunner.records import CallAnswered, CallDecided, CallEnded, CallSettled, Progress, Record, now
+from toolrunner.facts import EffectRecord, ProcessIdentity, Text
+from toolrunner.records import (
+    CallAnswered,
+    CallBlock,
+    CallDecided,
+    CallEnded,
+    CallSettled,
+    Progress,
+    ReasoningBlock,
+    Record,
+    RedactedBlock,
+    TextBlock,
+    UnknownBlock,
+    now,
+)
 from toolrunner.results import Code, Ended, Outcome, ToolResult
 
 KINDS: tuple[type[Any], ...] = get_args(get_args(Record)[0])
@@ -21,8 +34,19 @@ NAMES = {
     "call/recorded", "call/decided", "call/asked", "call/answered", "call/modified", "call/dispatched", "call/stop_requested",
     "call/stop_delivered", "call/ended", "call/settled", "call/reconciled", "effect/planned", "effect/applied",
     "effect/unknown", "effect/not_applied", "effect/undone", "job/started", "job/ended", "output", "progress", "still_running",
+    "turn/start", "turn/end", "step/start", "step/end", "user/message", "request/sent", "assistant/message", "assistant/attempt",
+    "history/compacted", "inbox/queued", "inbox/claimed", "inbox/cancelled",
 }  # fmt: skip
 TRANSIENT = {"output", "progress", "still_running"}
+
+METAS = st.dictionaries(texts, json_values, max_size=2)
+BLOCKS = st.one_of(
+    st.builds(TextBlock, texts, st.booleans(), st.none() | texts, st.none() | texts),
+    st.builds(ReasoningBlock, texts, st.booleans(), st.none() | texts, st.none() | texts, st.none() | texts, METAS),
+    st.builds(RedactedBlock, texts, st.booleans()),
+    st.builds(CallBlock, texts, texts, st.none() | texts, texts, st.booleans(), METAS),
+    st.builds(UnknownBlock, METAS, st.booleans()),
+)
 
 SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "arguments": json_values,
@@ -39,6 +63,11 @@ SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "waited": st.floats(0, 100),
     "done": st.none() | st.floats(0, 100),
     "total": st.none() | st.floats(0, 100),
+    "content": st.lists(st.builds(Text, texts), max_size=3).map(tuple),
+    "blocks": st.lists(BLOCKS, max_size=3).map(tuple),
+    "stream": json_values,
+    "usage": METAS,
+    "replay": st.none() | st.lists(json_values, max_size=2).map(tuple),
 }
 
 
@@ -50,7 +79,7 @@ def records(draw: st.DrawFn, kind: type[Any]) -> Any:
             continue
         if one.name == "result":
             made["result"] = draw(results() if kind is CallSettled else st.none() | results())
-        elif one.name in SPECIAL:
+        elif one.name in SPECIAL and get_origin(one.type) is not Literal:
             made[one.name] = draw(SPECIAL[one.name])
         else:
             made[one.name] = draw(st.from_type(one.type) if not isinstance(one.type, str) else texts)
