@@ -99,6 +99,8 @@ class ActiveCall:
     shown_signal: AbortSignal = field(init=False)
     """The same for the body: an object of its own, so that it tells whether the body has noticed an abort."""
     end: BodyEnd | None = None
+    ended_result: tuple[tuple[object, ...], ToolResult] | None = None
+    """The result as the body left it, and what it was told by; written by `finish.body_result`, and only a shortcut."""
     stop_before: StopTrace = field(default_factory=StopTrace)
     """The stop of the attempt before, if that one was ended by its time limit."""
     cause: AbortReason | None = None
