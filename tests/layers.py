@@ -15,7 +15,7 @@ from pathlib import Path
 PACKAGE = "toolrunner"
 # A module imports only from rows above its own. Row 0 alone is ordered inside: a name may import those left of it.
 ROWS: tuple[tuple[str, ...], ...] = (
-    ("alone", "errors", "facts", "markers", "wire", "calls", "results", "records", "config"),
+    ("alone", "starting", "errors", "facts", "markers", "wire", "calls", "results", "records", "config"),
     ("loops",),
     ("abort", "memory", "tasks"),
     ("effects", "process", "observe", "policy", "history"),

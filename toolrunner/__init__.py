@@ -1,6 +1,7 @@
 """toolrunner: the tool backend for AI agents that tells the truth about what happened when a call is stopped."""
 
-import toolrunner.alone  # noqa: F401  # the check: before the rest, which might be of another project
+import toolrunner.alone  # the check: before the rest, which might be of another project
+import toolrunner.starting  # noqa: F401  # and Ctrl-C, which may come while the rest is imported
 from toolrunner.abort import AbortController, AbortError, AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.errors import ToolError, ToolrunnerError

@@ -123,7 +123,7 @@ async def test_cancel_stops_the_one_call_waits_and_tells_its_result() -> None:
         async with control.serve(runner) as path:
             runner.begin("a")
             runner.begin("b")
-            told = await run_sync(lambda: list(control.cancel(path, "b")))
+            told = await run_sync(lambda: list(control.request_cancel(path, "b")))
     assert runner.stopped == [("b", "toolrunner cancel")]
     assert told[0] == {"asked": ["b"], "number": 1}
     assert (told[1]["result"]["outcome"], told[1]["result"]["run_id"]) == ("aborted", "b")
@@ -143,7 +143,7 @@ async def test_cancel_of_all_goes_the_programs_own_way() -> None:
         async with control.serve(runner, stop_all=stop_all) as path:
             runner.begin("a")
             runner.begin("b")
-            told = await run_sync(lambda: list(control.cancel(path, None)))
+            told = await run_sync(lambda: list(control.request_cancel(path, None)))
     assert reasons == ["toolrunner cancel"]
     assert runner.stopped == []
     assert told[0]["asked"] == ["a", "b"]
@@ -157,7 +157,7 @@ async def test_a_result_that_is_there_is_told_although_the_program_leaves_in_the
     told: list[dict[str, Any]] = []
 
     async def ask(path: Path) -> None:
-        told.extend(await run_sync(lambda: list(control.cancel(path, "a"))))
+        told.extend(await run_sync(lambda: list(control.request_cancel(path, "a"))))
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks, control.serve(runner) as path:
@@ -175,7 +175,7 @@ async def test_cancel_of_a_call_that_is_not_there_asks_nobody() -> None:
     with anyio.fail_after(5):
         async with control.serve(runner) as path:
             runner.begin("a")
-            assert await run_sync(lambda: list(control.cancel(path, "b"))) == [{"asked": [], "number": 0}]
+            assert await run_sync(lambda: list(control.request_cancel(path, "b"))) == [{"asked": [], "number": 0}]
     assert runner.stopped == []
 
 
@@ -200,7 +200,7 @@ async def test_what_is_no_question_is_refused_and_stops_nothing(question: bytes)
 async def test_whoever_runs_inside_the_program_is_refused() -> None:
     runner = FakeRunner()
     script = "import sys; from toolrunner import control; from pathlib import Path\n"
-    script += "try: list(control.cancel(Path(sys.argv[1]), None))\nexcept control.NotReached as error: print(error)"
+    script += "try: list(control.request_cancel(Path(sys.argv[1]), None))\nexcept control.NotReached as error: print(error)"
     with anyio.fail_after(20):
         async with control.serve(runner) as path:
             runner.begin("a")
@@ -318,7 +318,7 @@ async def test_one_call_of_a_batch_is_stopped_its_siblings_and_a_queued_one_are_
             for one in started.values():
                 await one.wait()
             first, second, third, fourth = batch.run_ids
-            assert (await run_sync(lambda: list(control.cancel(path, second))))[1]["result"]["outcome"] == "aborted"
+            assert (await run_sync(lambda: list(control.request_cancel(path, second))))[1]["result"]["outcome"] == "aborted"
             (found,) = await run_sync(control.runners)
             assert found.answer is not None
             assert [(call.run_id, call.standing) for call in found.answer.calls] == [

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import anyio
 import typer
 
+from toolrunner import starting
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
@@ -42,7 +43,7 @@ from toolrunner.cli.loading import BadTools, load_tools
 from toolrunner.cli.printable import printable
 from toolrunner.cli.run import Form, Telling, run
 from toolrunner.cli.sessions import NotFound
-from toolrunner.cli.standard import NoOutput, open_streams
+from toolrunner.cli.standard import NoOutput, lose_no_result, open_streams
 from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
 from toolrunner.control import NoPlace
@@ -66,6 +67,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """The console script: run the command that was asked for and exit with its status."""
+    starting.is_over()
     open_streams()
     _log_safely()
     try:
@@ -158,6 +160,8 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     if json and events:
         raise typer.BadParameter("--json and --events both want standard output; choose one")
     form = Form.JSON if json else Form.EVENTS if events else Form.OUTPUT
+    if form is not Form.OUTPUT:
+        lose_no_result()
     wish = Wish(
         argv=tuple(command),
         timeout=timeout,
@@ -257,7 +261,7 @@ def _program_of_journals(context: typer.Context) -> None:
 app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.log)
 app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)
 app.command("ps", help=PS, short_help="Print what runs now.")(running.ps)
-app.command("cancel", help=CANCEL, short_help="Stop a call that runs now.")(running.cancel)
+app.command("cancel", help=CANCEL, short_help="Stop a call that runs now.")(running.cancel_call)
 app.command("recover", help=RECOVER, short_help="Settle what a dead program left open.")(mending.recover)
 app.command("reconcile", help=RECONCILE, short_help="Say what became of a call in doubt.")(mending.reconcile)
 _journals = typer.Typer(help=JOURNAL, add_completion=False, rich_markup_mode=None, invoke_without_command=True)

@@ -73,7 +73,7 @@ class _BatchRun:
         self._lines: Sequence[ToolCall | Malformed] = [one.item for one in request.lines]
         self._stdout, self._stderr = Writer(stdout), Writer(2)
         self._voice = Voice(self._stdout, self._stderr)
-        self._stops = Stops(self._told_to_stop)
+        self._stops = Stops(self._told_to_stop, self._told_to_pause)
         self._supervisor = Supervisor()
         self._running: dict[str, str] = {}
         """run_id -> name of the calls whose bodies run."""
@@ -184,6 +184,9 @@ class _BatchRun:
             again = "press Ctrl-C" if by_key else f"send {number.name}"
             text = f"{number.name}: stopping {self._names() or 'before anything runs'}; {again} again to kill and leave"
         self._voice.say(text, after_key=by_key)
+
+    def _told_to_pause(self) -> None:
+        self._voice.say("Ctrl-Z: calls cannot be paused, and go on; Ctrl-C stops them", after_key=True)
 
     def _names(self) -> str:
         names = list(self._running.values())

@@ -20,7 +20,7 @@ from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.keyboard import Raw, Seat
 from toolrunner.cli.records import record_line
 from toolrunner.cli.report import for_terminal, one_line, says_nothing_new
-from toolrunner.cli.sink import PassThrough, Writer, write_last
+from toolrunner.cli.sink import PassThrough, Writer, reader_gone, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
@@ -64,7 +64,7 @@ class _Run:
         self._wish, self._telling, self._journal = wish, telling, journal
         self._stdout, self._stderr = Writer(1), Writer(2)
         self._voice = Voice(self._stdout, self._stderr)
-        self._stops = Stops(self._told_to_stop)
+        self._stops = Stops(self._told_to_stop, self._told_to_pause)
         self._supervisor = Supervisor()
         self._pid: int | None = None
         self._told: int | None = None
@@ -79,6 +79,8 @@ class _Run:
             self._stops.hurry.signal.on_abort(lambda: self._supervisor.stop_all(grace=0))
             if self._seat is not None:
                 tasks.start_soon(self._seat.serve)
+            if self._telling.form is Form.JSON:
+                tasks.start_soon(self._watch_reader)
             if self._raw is not None:
                 self._stops.leaving = self._raw.restore
                 self._say_escape()
@@ -129,6 +131,13 @@ class _Run:
                 await job.wait()
             tasks.cancel_scope.cancel()
 
+    async def _watch_reader(self) -> None:
+        """With --json nothing is written before the end, so a reader that leaves has to be looked for."""
+        try:
+            await reader_gone(1)
+        except OSError as error:
+            self._stops.output_failed("stdout", error)
+
     async def _write_events(self, batch: Batch) -> None:
         """Each record when it comes. A reader that is slow holds nobody up but itself; one that left stops the call."""
         seq = 0
@@ -164,6 +173,9 @@ class _Run:
             again = f"press {key}" if by_key else f"send {number.name}"
             text = f"{number.name}: stopping {self._what()}, {self._wish.kill_after:g} s at most; {again} again to kill it now"
         self._voice.say(text, after_key=by_key)
+
+    def _told_to_pause(self) -> None:
+        self._voice.say(f"Ctrl-Z: {self._what()} cannot be paused, and runs on; Ctrl-C stops it", after_key=True)
 
     def _what(self) -> str:
         name = Path(self._wish.argv[0]).name

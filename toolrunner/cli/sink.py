@@ -5,8 +5,11 @@ the open file, which we share with whoever started us. The threads are daemons: 
 neither reads nor leaves, must not keep us from exiting.
 """
 
+import errno
 import os
 import queue
+import select
+import stat
 import threading
 from collections.abc import Callable
 from typing import final
@@ -113,10 +116,15 @@ async def write_last(writer: Writer, data: bytes, hurry: AbortSignal) -> None:
         raise TimeoutError("nobody reads it")
 
 
-def open_missing_streams() -> None:
-    """Open /dev/null for each of 0, 1, 2 that we were started without: else the next file opened would take its number."""
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+async def reader_gone(fd: int) -> None:
+    """Wait until nobody can read any more what is written to the pipe `fd`, and raise BrokenPipeError; for ever if it is no pipe.
+
+    The write end of a pipe is "ready" (EPOLLERR, pipe(7)) as soon as its last read end is closed.
+    """
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        await anyio.sleep_forever()
+    poll = select.poll()
+    poll.register(fd, 0)
+    while not any(events & select.POLLERR for _, events in poll.poll(0)):
+        await anyio.wait_readable(fd)
+    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))

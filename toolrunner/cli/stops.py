@@ -18,6 +18,9 @@ from toolrunner.cli.exit_codes import of_abort
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+PAUSES = (signal.SIGTSTP,)
+"""What asks for a pause (Ctrl-Z)."""
+
 LEAVE_AT = 3
 """The signal at which we leave at once, whatever is still open; keepers end what their host leaves behind."""
 
@@ -30,9 +33,13 @@ def _ignore(wanted: list[signal.Signals]) -> None:
 
 @final
 class Stops:
-    """`abort` is the request to stop, `hurry` the insisting. `told` is called with each of the first two."""
+    """`abort` is the request to stop, `hurry` the insisting. `told` is called with each of the first two.
 
-    def __init__(self, told: Callable[[signal.Signals, bool], object]) -> None:
+    `refused` is called at Ctrl-Z. What runs has a session of its own, so the terminal would stop us and nothing else: the command
+    would go on, with nobody to end it at its time limit's call or to take its output. So we go on too, and say so.
+    """
+
+    def __init__(self, told: Callable[[signal.Signals, bool], object], refused: Callable[[], object] = lambda: None) -> None:
         self.abort = AbortController()
         self.hurry = AbortController()
         self.first: signal.Signals | None = None
@@ -42,17 +49,20 @@ class Stops:
         """The exit status, once it is known: a signal that comes while we are leaving cannot change it any more."""
         self.leaving: Callable[[], object] = lambda: None
         """Called right before we leave at once: what must be put back even then."""
-        self._told = told
+        self._told, self._refused = told, refused
         self._count = 0
 
     async def listen(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         """Take signals until cancelled. From then on each of them ends us at once, with the status that is known."""
         wanted = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
         try:
-            with anyio.open_signal_receiver(*wanted) as received:
+            with anyio.open_signal_receiver(*wanted, *PAUSES) as received:
                 task_status.started()
                 async for number in received:
-                    self._take(number)
+                    if number in PAUSES:
+                        self._refused()
+                    else:
+                        self._take(number)
         finally:
             # An impatient Ctrl-C must not turn a told success into a traceback, or its status into another one.
             for one in wanted:

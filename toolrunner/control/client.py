@@ -83,7 +83,7 @@ def runners() -> list[Found]:
     return found
 
 
-def cancel(path: Path, run_id: str | None) -> Iterator[dict[str, Any]]:
+def request_cancel(path: Path, run_id: str | None) -> Iterator[dict[str, Any]]:
     """Ask the program at `path` to stop a call, or all; yields its answers as they come. Waits as long as the calls take.
 
     Raises:

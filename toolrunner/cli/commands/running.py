@@ -71,7 +71,7 @@ def _flat(tree: Tree, depth: int) -> Iterator[tuple[int, Tree]]:
         yield from _flat(one, depth + 1)
 
 
-def cancel(
+def cancel_call(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A prefix of the call's run id or call id.")] = None,
     *,
     all_: Annotated[bool, typer.Option("--all", help="Everything that runs.")] = False,
@@ -121,7 +121,7 @@ def _cancel_one(wanted: _Wanted, *, json: bool) -> int:
     """Ask, and print results as they come; 0 if all that were asked to stop have told their end."""
     left = 0
     try:
-        for answer in control.cancel(wanted.program.path, wanted.run_id):
+        for answer in control.request_cancel(wanted.program.path, wanted.run_id):
             left += int(answer.get("number", 0)) - ("result" in answer)
             if "result" in answer:
                 _print_result(answer["result"], json=json)
