@@ -53,6 +53,10 @@ class PolicyError(ToolrunnerError):
     """A policy contradicts itself or names something unknown. Nothing is run under a policy that does not load."""
 
 
+class ProfileError(ToolrunnerError):
+    """A sandbox profile contradicts itself or names something unknown. Nothing is run under a profile that does not load."""
+
+
 class RunnerClosed(ToolrunnerError):
     """The runner takes no calls: never entered, closing, closed, or inherited by a forked process."""
 
