@@ -17,7 +17,7 @@ from toolrunner import starting
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
-from toolrunner.cli.commands import mending, reading, running
+from toolrunner.cli.commands import history, mending, reading, running
 from toolrunner.cli.commands.options import OwnJournal, OwnSession
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import (
@@ -269,3 +269,4 @@ _journals.callback()(_program_of_journals)
 _journals.command("check", help=CHECK, short_help="Is it whole?")(mending.check_journal)
 _journals.command("export", help=EXPORT, short_help="Print it as JSON Lines.")(mending.export_journal)
 app.add_typer(_journals, name="journal")
+app.add_typer(history.app, name="history")
