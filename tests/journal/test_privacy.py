@@ -15,7 +15,7 @@ from toolrunner.facts import Process, Text
 from toolrunner.facts.processes import Containment
 from toolrunner.journal import JournalReader, check, export
 from toolrunner.journal.secrets import has_secrets, mask
-from toolrunner.records import CallRecorded, CallSettled
+from toolrunner.records import CallRecorded, CallSettled, JobStarted
 
 SECRET = "correct-horse"
 
@@ -36,10 +36,6 @@ async def log_in(ctx: ToolContext[None], token: SecretStr, accounts: list[Accoun
 ARGUMENTS: dict[str, Any] = {"token": SECRET, "accounts": [{"user": "ann", "password": "battery-staple"}]}
 
 
-def schema_of(name: str) -> dict[str, Any] | None:
-    return log_in.parameters if name == "log_in" else None
-
-
 def bytes_of(folder: Path) -> bytes:
     return b"".join(one.read_bytes() for one in folder.iterdir())
 
@@ -47,7 +43,6 @@ def bytes_of(folder: Path) -> bytes:
 @pytest.mark.anyio
 async def test_a_secret_is_nowhere_in_the_file_and_equal_ones_can_be_told(tmp_path: Path) -> None:
     journal = SqliteJournal.open(tmp_path / "journal.db")
-    journal.know_tools(schema_of)
     with anyio.fail_after(20):
         async with Runner([log_in], journal=journal) as runner:
             for token in (SECRET, SECRET, "other-horse"):
@@ -68,20 +63,20 @@ async def test_a_secret_is_nowhere_in_the_file_and_equal_ones_can_be_told(tmp_pa
 
 def test_arguments_can_be_compared_with_those_that_were_written(tmp_path: Path) -> None:
     journal = SqliteJournal.open(tmp_path / "journal.db")
-    journal.know_tools(schema_of)
+    journal.know_tool("log_in", log_in.parameters)
     journal.append(CallRecorded(run_id="r", name="log_in", arguments=ARGUMENTS))
     masked = journal.masked("log_in", ARGUMENTS)
     journal.close()
     assert kept(tmp_path)[0].arguments == masked
     other = SqliteJournal.open(tmp_path)
-    other.know_tools(schema_of)
+    other.know_tool("log_in", log_in.parameters)
     assert other.masked("log_in", ARGUMENTS) == masked, "the key is the journal's, not the opening's"
     other.close()
 
 
 def test_arguments_that_could_not_be_read_are_one_secret(tmp_path: Path) -> None:
     journal = SqliteJournal.open(tmp_path / "journal.db")
-    journal.know_tools(schema_of)
+    journal.know_tool("log_in", log_in.parameters)
     journal.append(CallRecorded(run_id="r", name="log_in", arguments=f'{{"token": "{SECRET}', problem=f"no JSON: {SECRET}"))
     journal.close()
     assert SECRET.encode() not in bytes_of(tmp_path)
@@ -166,3 +161,56 @@ def test_an_export_is_blanked_unless_raw(tmp_path: Path) -> None:
     raw = [json.loads(line) for line in export(tmp_path, raw=True)]
     assert raw[1]["arguments"]["to"] == SECRET
     assert "secret" not in raw[0], "the key of the digests stays in the file"
+
+
+def tool_of(secret: bool) -> Any:
+    """A tool `log_in` that takes a token, which is a secret or plain text."""
+
+    async def log_in(token: Any) -> None:
+        """Take a token."""
+
+    log_in.__annotations__["token"] = SecretStr if secret else str
+    return tool(log_in)
+
+
+@pytest.mark.anyio
+async def test_a_tool_that_is_registered_later_has_secrets_too(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        async with Runner(journal=SqliteJournal.open(tmp_path / "journal.db")) as runner:
+            runner.register(tool_of(secret=True))
+            assert (await runner.run("log_in", {"token": SECRET})).started
+            runner.replace(tool_of(secret=False))
+            assert (await runner.run("log_in", {"token": "said before the replacement"})).started
+            runner.replace(tool_of(secret=True))
+            assert (await runner.run("log_in", {"token": "other-horse"})).started
+    raw = bytes_of(tmp_path)
+    assert SECRET.encode() not in raw
+    assert b"other-horse" not in raw
+
+
+@pytest.mark.anyio
+async def test_secrets_stay_masked_once_when_a_session_is_opened_again(tmp_path: Path) -> None:
+    journal = SqliteJournal.open(tmp_path / "journal.db")
+    journal.know_tool("log_in", log_in.parameters)
+    journal.append(CallRecorded(run_id="r", name="log_in", arguments=ARGUMENTS))
+    journal.close()
+    again = Runner(journal=SqliteJournal.open(tmp_path))
+    again.register(log_in)
+    with anyio.fail_after(60):
+        async with again:
+            pass
+    recorded, settled = kept(tmp_path)
+    assert settled.result.arguments == recorded.arguments
+    assert SECRET not in str(recorded)
+
+
+def test_a_jobs_command_line_tells_no_secret_of_its_call(tmp_path: Path) -> None:
+    journal = SqliteJournal.open(tmp_path / "journal.db")
+    journal.know_tool("log_in", log_in.parameters)
+    journal.append(
+        CallRecorded(run_id="r", name="log_in", arguments=ARGUMENTS),
+        JobStarted(run_id="r", job_id="job-1", name=f"curl -u ann:{SECRET}"),
+    )
+    journal.close()
+    assert kept(tmp_path)[1].name == "curl -u ann:[secret]"
+    assert "curl" not in "".join(export(tmp_path))

@@ -1,18 +1,19 @@
 """Privacy: what of a record is written, and what stands in the place of the rest.
 
-State: the secrets of calls that have not settled, kept so that they are not written by way of an output or an error; changed in
-the writer's thread alone. Arguments that a tool calls secret become keyed digests, the host's `redact` has a look at every
+State: what tools call secret, told by the runner before a call of theirs can be recorded, and never forgotten; and the secrets of
+calls that have not settled, kept so that they are not written by way of an output or an error, changed in the writer's thread
+alone. Arguments that a tool calls secret become keyed digests, the host's `redact` has a look at every
 foreign text, and long texts are cut. Each leaves a legal record, of which the journal knows that it was altered.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 from toolrunner.journal.codec import to_json
-from toolrunner.journal.secrets import digest_of, has_secrets, mask
+from toolrunner.journal.secrets import Schema, digest_of, has_secrets, is_digest, mask
 from toolrunner.journal.texts import change_foreign, change_leaves
 from toolrunner.records import CallSettled, Record
 
@@ -23,8 +24,6 @@ SHORT_SECRET = 4
 """Secrets of fewer characters are not looked for in texts: they would be found everywhere."""
 
 Redact = Callable[[str], str]
-SchemaOf = Callable[[str], Mapping[str, Any] | None]
-"""The JSON schema of a tool's arguments by the tool's name, None for a tool that nobody knows."""
 
 _OUTPUTS = frozenset({"data", "follow_up", "json", "message", "stderr", "stdout", "text", "value"})
 
@@ -47,20 +46,25 @@ class Privacy:
         self._key = key
         self._redact = redact
         self._limit = output_limit
-        self._schemas: dict[str, Mapping[str, Any] | None] = {}
+        self._schemas: dict[str, tuple[Schema, ...]] = {}
+        """Of tools with secrets, by name. All that ever had it: a record may be written after its tool was replaced."""
         self._secrets: dict[str, _Known] = {}
         """Of each unsettled call of a tool with secrets."""
-        self.schema_of: SchemaOf = lambda _: None
-        """Set by the runner, which knows the tools, before its first call."""
+
+    def know(self, name: str, schema: Schema) -> None:
+        """Take the JSON schema of a tool's arguments. On the runner's loop, before a call of the tool is recorded."""
+        known = self._schemas.get(name, ())
+        if schema not in known and has_secrets(schema):
+            self._schemas[name] = (*known, schema)
 
     def body(self, record: Record) -> tuple[str, bool]:
         """The text that is written, and whether it was altered."""
         body = to_json(record)
-        schema = self._schema(record)
-        if schema is None and self._redact is None and len(body) <= self._limit:
+        schemas = self._schemas_of(record) if self._schemas else ()
+        if not schemas and self._redact is None and len(body) <= self._limit:
             return body, False
         content = json.loads(body)
-        written = content if schema is None else self._without_secrets(record.run_id, content, schema)
+        written = self._without_secrets(record.run_id, content, schemas) if schemas else content
         written = change_foreign(written, self._changed) if self._redact is not None else written
         written = _cut(written, self._limit) if len(body) > self._limit else written
         if isinstance(record, CallSettled):
@@ -71,45 +75,39 @@ class Privacy:
 
     def masked(self, name: str, arguments: Any) -> Any:
         """Arguments as they are written: for whoever compares new ones with those in the journal."""
-        schema = self._secret_schema(name)
-        if schema is not None:
-            arguments = self._mask(arguments, schema)
+        arguments = self._mask(arguments, self._schemas.get(name, ()))
         return change_leaves("arguments", arguments, self._changed) if self._redact is not None else arguments
 
-    def _schema(self, record: Record) -> Mapping[str, Any] | None:
-        """The schema of the call's tool, if that has secrets."""
-        name = getattr(record, "name", None) or getattr(getattr(record, "result", None), "name", None)
-        if name is None:
-            known = self._secrets.get(record.run_id)
-            name = known.tool if known is not None else None
-        return self._secret_schema(name) if name is not None else None
+    def _schemas_of(self, record: Record) -> Sequence[Schema]:
+        """Those of the call's tool, if that has secrets. What its jobs are called is not its name."""
+        known = self._secrets.get(record.run_id)
+        name = known.tool if known is not None else None
+        if name is None and record.type.startswith("call/"):
+            name = getattr(record, "name", None) or getattr(getattr(record, "result", None), "name", None)
+        return self._schemas.get(name, ()) if name is not None else ()
 
-    def _secret_schema(self, name: str) -> Mapping[str, Any] | None:
-        if name not in self._schemas:
-            schema = self.schema_of(name)
-            if schema is None:
-                return None  # it may be registered later
-            self._schemas[name] = schema if has_secrets(schema) else None
-        return self._schemas[name]
-
-    def _mask(self, arguments: Any, schema: Mapping[str, Any], into: set[str] | None = None) -> Any:
-        def found(secret: Any) -> str:
+    def _mask(self, arguments: Any, schemas: Sequence[Schema], into: set[str] | None = None) -> Any:
+        def found(secret: Any) -> Any:
+            if is_digest(secret):  # recovery writes again what it has read
+                return secret
             if into is not None:
                 change_leaves("arguments", secret, lambda _, leaf: into.add(str(leaf)))
             return digest_of(self._key, secret)
 
-        # Text that could not be read as an object has its secrets somewhere, so all of it is one.
-        return found(arguments) if isinstance(arguments, str) else mask(arguments, schema, found)
+        for schema in schemas:
+            # Text that could not be read as an object has its secrets somewhere, so all of it is one.
+            arguments = found(arguments) if isinstance(arguments, str) else mask(arguments, schema, found)
+        return arguments
 
-    def _without_secrets(self, run_id: str, content: dict[str, Any], schema: Mapping[str, Any]) -> Any:
-        known = self._secrets.get(run_id, _Known(content.get("name")))
+    def _without_secrets(self, run_id: str, content: dict[str, Any], schemas: Sequence[Schema]) -> Any:
+        known = self._secrets.get(run_id) or _Known(content.get("name") or (content.get("result") or {}).get("name"))
         found, is_opaque = set(known.secrets), known.is_opaque or isinstance(content.get("arguments"), str)
         content = dict(content)
         if isinstance(content.get("result"), dict):
             content["result"] = dict(content["result"])
         for holder in (content, content.get("result")):
             if holder is not None and holder.get("arguments") is not None:
-                holder["arguments"] = self._mask(holder["arguments"], schema, found)
+                holder["arguments"] = self._mask(holder["arguments"], schemas, found)
         self._secrets[run_id] = _Known(known.tool, frozenset(found), is_opaque)
         secrets = sorted((one for one in found if len(one) >= SHORT_SECRET), key=len, reverse=True)
 

@@ -7,10 +7,13 @@ never exported.
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
+
+_DIGEST = re.compile(r"\[secret [0-9a-f]{32}\]")
 
 _DEPTH = 50
 """Levels of schema that are followed. One that names itself without end says nothing new further down."""
@@ -20,6 +23,11 @@ def digest_of(key: bytes, value: object) -> str:
     """What stands in the place of a secret."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return f"[secret {hmac.new(key, text.encode(errors='surrogatepass'), hashlib.sha256).hexdigest()[:32]}]"
+
+
+def is_digest(value: object) -> bool:
+    """Whether it is what `digest_of` gives, so that it tells nothing any more."""
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def has_secrets(schema: Schema) -> bool:

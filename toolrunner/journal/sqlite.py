@@ -7,7 +7,7 @@ closes anything: the file is its parent's.
 import ctypes
 import os
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -18,7 +18,7 @@ from toolrunner.journal.filesystems import require_local
 from toolrunner.journal.opening import Opened, open_database
 from toolrunner.journal.ownership import OwnerLock
 from toolrunner.journal.places import Place, named_place, new_session, prepare, session_place
-from toolrunner.journal.privacy import OUTPUT_LIMIT, Privacy, Redact, SchemaOf
+from toolrunner.journal.privacy import OUTPUT_LIMIT, Privacy, Redact
 from toolrunner.journal.reader import JournalReader
 from toolrunner.journal.rows import Row, row
 from toolrunner.journal.sessions import Retention, retire
@@ -181,9 +181,9 @@ class SqliteJournal:
 
     # What the owner knows and reads.
 
-    def know_tools(self, schema_of: SchemaOf) -> None:
-        """Told by the runner before its first call: the schema of a tool's arguments, which says what of them is secret."""
-        self._privacy.schema_of = schema_of
+    def know_tool(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Told by the runner of each tool before a call of it: the JSON schema of its arguments says what of them is secret."""
+        self._privacy.know(name, parameters)
 
     def masked(self, name: str, arguments: Any) -> Any:
         """A tool's arguments as they are written here, to be compared with those of records."""

@@ -26,7 +26,9 @@ Change = Callable[[str, Any], Any]
 def change_foreign(content: Any, change: Change) -> Any:
     """The same content with every foreign text changed; keys, ids, times and our own words stay."""
     if isinstance(content, dict):
-        return {key: _field(key, value, change) for key, value in content.items()}
+        changed = {key: _field(key, value, change) for key, value in content.items()}
+        # A job is called by the command line that it runs, anything else by a name that its host gave.
+        return changed | {"name": change("name", content["name"])} if content.get("type") == "job/started" else changed
     if isinstance(content, list):
         return [change_foreign(item, change) for item in content]
     return content

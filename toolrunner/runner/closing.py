@@ -5,6 +5,7 @@ No state. An interrupted close goes on to its end: leaving half of it undone wou
 
 import contextlib
 import contextvars
+from collections.abc import Callable
 
 import anyio
 
@@ -16,8 +17,12 @@ from toolrunner.process import Processes
 from toolrunner.runner.shelf import Shelf
 
 
-async def close_runner(services: Services, supervisor: Processes | None, shelf: Shelf, limit: float | None) -> None:
+async def close_runner(
+    services: Services, supervisor: Processes | None, shelf: Shelf, limit: float | None, let_go: Callable[[], object]
+) -> None:
     """Drain, and close processes, threads and journal. `limit` in seconds bounds the wait for in-process bodies.
+
+    `let_go` is called when no call is left to read the journal.
 
     Done in a task of its own: a native cancel of whoever waits goes through every shield. A second one ends the wait, not the
     close.
@@ -27,6 +32,7 @@ async def close_runner(services: Services, supervisor: Processes | None, shelf: 
     async def close() -> None:
         try:
             await _close(services, supervisor, shelf, limit)
+            let_go()
         except BaseException as error:  # noqa: BLE001 - raised below, in the task that closes
             errors.append(error)
         finally:

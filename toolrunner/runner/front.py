@@ -39,7 +39,7 @@ from toolrunner.runner.shelf import Shelf
 from toolrunner.runner.submission import Submission
 from toolrunner.runner.waiting import OnHostCancel
 from toolrunner.tasks import TaskRoot
-from toolrunner.tools import Tools
+from toolrunner.tools import AnyTool, Tools
 
 
 @final
@@ -119,24 +119,24 @@ class Runner(Registering):
         self._loop = native_loop()
         self._pid = os.getpid()
         self._lasting = await open_lasting(self._hub, self._session)
-        self._supervisor = self._settings.supervisor()
-        children = ChildCalls(
-            self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._adopt, detach=self._detach
-        )
-        self._services = services = assemble(
-            catalogue=self._catalogue,
-            hooks=self._hooks,
-            journal=self._journal,
-            hub=self._hub,
-            root=TaskRoot(lambda: self._shutdown.abort(TORN_DOWN.text)),
-            settings=self._settings,
-            prepare_process=self._supervisor.prepare,
-            run_child=children.run,
-            past_keys=self._lasting.keys,
-        )
-        self._submission = Submission(services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
-        self._lasting.load_doubts(services)
-        self._lasting.ask_again(services, self._submission)
+        with self._lasting.or_let_go():
+            self._supervisor = self._settings.supervisor()
+            children = ChildCalls(
+                self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._adopt, detach=self._detach
+            )
+            self._services = services = assemble(
+                catalogue=self._catalogue,
+                hooks=self._hooks,
+                journal=self._journal,
+                hub=self._hub,
+                root=TaskRoot(lambda: self._shutdown.abort(TORN_DOWN.text)),
+                settings=self._settings,
+                prepare_process=self._supervisor.prepare,
+                run_child=children.run,
+                past_keys=self._lasting.keys,
+            )
+            self._submission = Submission(services, self._settings, self._shelf, self._hub, self._stops, self._shutdown.signal)
+            self._lasting.begin(services, self._submission)
         self._closed = None
         return self
 
@@ -158,7 +158,11 @@ class Runner(Registering):
         self._shutdown.abort("the runner was closed")
         self._services.jobs.close()
         self._lasting.close()
-        await close_runner(self._services, self._supervisor, self._shelf, limit)
+        await close_runner(self._services, self._supervisor, self._shelf, limit, self._lasting.let_go)
+
+    def _knows(self, tool: AnyTool) -> None:
+        if self._services is not None:
+            self._lasting.know(self._services, tool)
 
     def _parts(self) -> Services:
         if self._services is None:

@@ -4,7 +4,8 @@ State: the questions that wait, by approval id, each taken out by whatever answe
 Without a journal on disk there is nothing here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import final
 
 import anyio
@@ -21,6 +22,7 @@ from toolrunner.results import ToolResult
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.shelf import Shelf
 from toolrunner.runner.submission import Submission
+from toolrunner.tools import AnyTool
 
 EXPIRED = Answer(AnswerKind.TIMEOUT, "Nobody answered in time, so the call was denied.")
 
@@ -29,16 +31,17 @@ LONGEST_TIMER = 86_400.0
 
 
 async def open_lasting(hub: Hub, session: str | None) -> "Lasting":
-    """Open the session's journal if one is named, and recover it before any call is taken. Raises JournalError."""
-    opened = SqliteJournal.open(session=session) if session is not None else None
-    journal = opened if opened is not None else hub.journal
+    """Open the session's journal if one is named, and recover it before any call is taken. Raises JournalError.
+
+    When it raises, the journal is closed, also one that was given: it is the runner's from here on.
+    """
+    journal = SqliteJournal.open(session=session) if session is not None else hub.journal
     if not isinstance(journal, SqliteJournal):
         return Lasting(None)
     try:
         lasting = Lasting(journal, await recover(journal))
     except BaseException:
-        if opened is not None:
-            opened.close()
+        journal.close()
         raise
     hub.journal = journal
     return lasting
@@ -59,17 +62,35 @@ class Lasting:
         """Run id of each call that waits -> set when its question has its answer, or the runner closes."""
         self._answer: Callable[[Question, Answer], None] | None = None
 
-    def load_doubts(self, services: Services) -> None:
-        """Keep later writers out of what calls of earlier owners may have changed. Of tools registered by now, that can tell."""
-        tools = {one.tool.name: one.tool for one in services.catalogue if one.tool.reconciler is not None}
-        if self._calls is None or not tools:
-            return
-        for result in self._calls.in_doubt():
-            if result.name in tools:
-                services.doubts.load(result, tools[result.name])
+    @contextmanager
+    def or_let_go(self) -> Iterator[None]:
+        """While the runner is made: should that fail, nobody else would close the journal."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            self.let_go()
+            if self._journal is not None:
+                self._journal.close()
+            raise
 
-    def ask_again(self, services: Services, submission: Submission) -> None:
-        """Put up the questions of the journal's earlier owners, until each one's own end."""
+    def know(self, services: Services, *tools: AnyTool) -> None:
+        """Before any call of these tools: what of their arguments is secret, and what calls of earlier owners may have changed.
+
+        Later writers are kept out of what a tool that can tell may have changed.
+        """
+        if self._journal is None or self._calls is None:
+            return
+        for tool in tools:
+            self._journal.know_tool(tool.name, tool.parameters)
+        telling = {tool.name: tool for tool in tools if tool.reconciler is not None}
+        for result in self._calls.in_doubt() if telling else ():
+            if result.name in telling:
+                services.doubts.load(result, telling[result.name])
+
+    def begin(self, services: Services, submission: Submission) -> None:
+        """Before the first call: know the tools, and put up the questions of earlier owners, until each one's own end."""
+        self.know(services, *(one.tool for one in services.catalogue))
         self._answer = submission.resume
         for question in self.recovered.questions if self.recovered is not None else ():
             registration = services.catalogue.find(question.story.name)
@@ -122,6 +143,9 @@ class Lasting:
         self._timers.clear()
         for answered in self._answered.values():
             answered.set()
+
+    def let_go(self) -> None:
+        """Close the journal's reader. After the last call: a key that became free is looked up there again."""
         if self._calls is not None:
             self._calls.close()
 

@@ -31,11 +31,18 @@ class Registering:
 
     def register(self, tool: AnyTool) -> Callable[[], bool]:
         """Add a tool; returns the way to take it out again. Raises `DuplicateTool`."""
-        return self._catalogue.register(tool)
+        take_out = self._catalogue.register(tool)
+        self._knows(tool)
+        return take_out
 
     def replace(self, tool: AnyTool) -> Callable[[], bool]:
         """Put a tool in the place of the one with its name. Calls decided on for the old one are not run with the new one."""
-        return self._catalogue.replace(tool)
+        take_out = self._catalogue.replace(tool)
+        self._knows(tool)
+        return take_out
+
+    def _knows(self, tool: AnyTool) -> None:
+        """What has to be done before the first call of a tool that came after the runner was entered. Nothing before that."""
 
     def tools_for(self, provider: str) -> list[dict[str, Any]]:
         """The tool list to send to a provider."""
