@@ -85,13 +85,18 @@ def open_fds() -> Iterator[tuple[int, str]]:
 
 
 def temp_files() -> Iterator[str]:
-    """What lies in the session's own TMPDIR, and whatever bears our name where a program without TMPDIR would put it."""
+    """What lies in the session's own TMPDIR, and whatever bears our name where a program without TMPDIR would put it.
+
+    But not the folder of control sockets: it is the user's, and any program of theirs may make it while a test runs.
+    """
+    shared = f"{OUR_PREFIX}-{os.geteuid()}"
     folder = Path(tempfile.gettempdir())
     if folder != Path("/tmp"):
         yield from (str(path) for path in folder.iterdir())
     for entry in os.scandir("/tmp"):
         with suppress(FileNotFoundError):
-            if entry.name.startswith(OUR_PREFIX) and entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+            ours = entry.name.startswith(OUR_PREFIX) and entry.name != shared
+            if ours and entry.stat(follow_symlinks=False).st_uid == os.geteuid():
                 yield entry.path
 
 
