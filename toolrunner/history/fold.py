@@ -33,7 +33,7 @@ from toolrunner.records import (
 )
 from toolrunner.results import ToolResult
 
-__all__ = ["Fold", "fold"]
+__all__ = ["Fold", "fold", "reason_of"]
 
 
 def fold(records: Iterable[Record]) -> History:
@@ -72,8 +72,12 @@ class Fold:
     _slots: list[Slot] = field(default_factory=list)
     """Those of all replies that may still get an answer."""
     _by_run: dict[str, Slot] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
+    _ids: dict[str, int] = field(default_factory=dict)
+    """Ids that are taken, each with the last number it was given: some servers count their calls anew in each response."""
     _surplus: int = 0
+    frozen: int = 0
+    """How many entries, from the first, will never change, having been sent. Less than before only after a compaction."""
+    compactions: int = 0
 
     def add(self, record: Record) -> None:
         """Take the next record."""
@@ -89,9 +93,9 @@ class Fold:
             case _:
                 self._add_words(record)
 
-    def history(self) -> History:
-        """What the records tell so far."""
-        entries = [_finished(entry) if isinstance(entry, _Told) else entry for entry in self._entries]
+    def history(self, first: int = 0) -> History:
+        """What the records tell so far; with `first` without the entries before that one."""
+        entries = [_finished(entry) if isinstance(entry, _Told) else entry for entry in self._entries[first:]]
         return History((*entries, *self._held), self._turn, self._surplus)
 
     def open_slots(self) -> list[Slot]:
@@ -107,12 +111,19 @@ class Fold:
             case RequestSent():
                 self._land()  # what was held is in this request, in the place where it stood
                 self._sent, self._in_flight = max(self._sent, record.upto_seq), True
+                self.frozen = max(self.frozen, self._count_through(record.upto_seq))
             case AssistantMessage():
                 self._reply(record)
             case AssistantAttempt():
                 self._land()
             case _:
                 pass  # it says nothing of a conversation
+
+    def _count_through(self, seq: int) -> int:
+        count = len(self._entries)
+        while count > self.frozen and _seq(self._entries[count - 1]) > seq:
+            count -= 1
+        return count
 
     def _start(self, record: TurnStarted) -> None:
         self._turn = record.run_id
@@ -155,12 +166,12 @@ class Fold:
     def _free_id(self, call: CallBlock) -> str | None:
         if call.call_id is None:
             return None
-        name, number = call.call_id, 1
+        name, number = call.call_id, self._ids.get(call.call_id, 1)
         while name in self._ids:
             number += 1
             # Not `~`, which providers refuse in an id.
             name = f"{call.call_id}_{number}"
-        self._ids.add(name)
+        self._ids[call.call_id] = self._ids[name] = number
         return name
 
     # --- what became of calls -------------------------------------------------------------------------------------------------
@@ -224,7 +235,7 @@ class Fold:
         self._slots = [slot for slot in self._slots if slot.run_id is None and slot.result is None]
         self._turn = None
         if record.outcome != "completed" and self.marker == "user" and not self._ends_marked():
-            self._entries.append(Marked(record.interrupt or _reason(record), record.seq))
+            self._entries.append(Marked(reason_of(record), record.seq))
         self._land()  # what the host had to say comes behind the marker
 
     def _ends_marked(self) -> bool:
@@ -241,6 +252,7 @@ class Fold:
         summary: list[Entry | _Told] = [Summary(item.text, item.role, record.seq) for item in record.items]
         note: list[Entry | _Told] = [Noted(compacted_note(doubtful), record.seq)] if doubtful else []
         self._entries = [*summary, *note, *kept]
+        self.frozen, self.compactions = 0, self.compactions + 1
 
 
 def _seq(entry: Entry | _Told) -> int:
@@ -257,7 +269,10 @@ def _finished(told: _Told) -> Reply:
     return Reply(message.provider, message.model, told.blocks, answers, message.interrupted, message.seq)
 
 
-def _reason(record: TurnEnded) -> InterruptReason:
+def reason_of(record: TurnEnded) -> InterruptReason:
+    """What the marker of a turn that did not complete says."""
+    if record.interrupt is not None:
+        return record.interrupt
     match record.outcome:
         case "interrupted":
             return InterruptReason.CRASH

@@ -58,10 +58,14 @@ def project(history: History, provider: str, model: str | None = None) -> list[I
         Unanswered: a call has no result yet.
     """
     shape = shape_of(provider)
+    return joined(shape, take_apart(shape, unjoined(shape, history, model)))
+
+
+def unjoined(shape: ConversationShape, history: History, model: str | None) -> list[Item]:
+    """The messages of all entries, neighbours of one side not joined yet. Raises Unanswered."""
     if history.unanswered:
         raise Unanswered([call.name for call in history.unanswered])
-    messages = [message for entry in history.entries for message in entry_messages(shape, entry, model)]
-    return joined(shape, take_apart(shape, messages))
+    return [message for entry in history.entries for message in entry_messages(shape, entry, model)]
 
 
 def entry_messages(shape: ConversationShape, entry: Entry, model: str | None) -> list[Item]:

@@ -14,6 +14,7 @@ from toolrunner.wire.openai_responses import media_part
 
 _SIDES = {"user": Side.USER, "assistant": Side.MODEL, "system": Side.SYSTEM, "developer": Side.SYSTEM}
 CALLS = frozenset({"function_call", "custom_tool_call", "shell_call", "local_shell_call", "apply_patch_call"})
+_CUT = frozenset({"incomplete", "failed", "cancelled"})
 _OUTPUTS = frozenset(f"{name}_output" for name in CALLS)
 
 
@@ -58,8 +59,10 @@ class ResponsesConversation:
         return {"type": "message", "role": "user", "content": blocks}
 
     def wire_call(self, atom: Atom) -> WireCall:
-        # Status and the like do not matter here: the call is not read to be run.
-        return call_from_item(self.provider, {key: value for key, value in atom.item.items() if key != "status"})
+        item = atom.item
+        if item.get("status") in _CUT:  # it would not be read, as one that must not be run; here it only is to be answered
+            item = {key: value for key, value in item.items() if key != "status"}
+        return call_from_item(self.provider, item)
 
 
 def _id(item: Item, key: str) -> str:
