@@ -67,6 +67,8 @@ SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "blocks": st.lists(BLOCKS, max_size=3).map(tuple),
     "stream": json_values,
     "usage": METAS,
+    "meta": METAS,
+    "provider_meta": METAS,
     "replay": st.none() | st.lists(json_values, max_size=2).map(tuple),
 }
 

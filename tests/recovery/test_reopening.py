@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import SecretStr
 from recovery.cutting import copy_of
 from stillness import quiet
 
@@ -370,13 +371,36 @@ async def test_a_question_whose_time_ends_while_it_waits_is_a_denial(tmp_path: P
     assert not result.started
 
 
-@pytest.mark.parametrize("more", [{"timeout": 5.0}, {"meta": {"a": 1}}, {"provider_meta": {"a": 1}}, {"kind": "custom"}])
-async def test_a_call_of_which_the_journal_has_not_all_is_not_resumed(more: dict[str, Any], tmp_path: Path) -> None:
+MORE: dict[str, Any] = {"call_id": "c", "timeout": 50.0, "meta": {"a": [1]}, "provider_meta": {"id": "item"}, "kind": "custom"}
+
+
+async def test_a_call_is_resumed_with_all_that_it_was_made_with(tmp_path: Path) -> None:
     shop, path = Shop(), tmp_path / "j.db"
-    run_id = await asked_and_killed(path, shop.pay, call=pay(1, **more))
+    run_id = await asked_and_killed(path, shop.pay, call=pay(1, "key", **MORE))
+    seen: list[ToolCall] = []
     async with opened(path, shop.pay, **ASK) as runner:
+        runner.guard(seen.append)
+        [request] = runner.pending_approvals
+        runner.decide(request.approval_id, Decision.allow())
+        result = await runner.wait(run_id)
+    assert seen == [pay(1, "key", **MORE)]
+    assert (result.kind, result.provider_meta, result.value) == ("custom", {"id": "item"}, "paid 1")
+
+
+async def test_a_call_whose_arguments_were_masked_is_not_resumed(tmp_path: Path) -> None:
+    shop, path = Shop(), tmp_path / "j.db"
+
+    @tool
+    async def log_in(token: SecretStr) -> None:
+        shop.paid.append(len(token.get_secret_value()))
+
+    call = ToolCall("log_in", {"token": "correct-horse"}, **MORE)
+    run_id = await asked_and_killed(path, log_in, call=call)
+    async with opened(path, log_in, **ASK) as runner:
         assert runner.pending_approvals == ()
-        assert runner.result(run_id).code is Code.ABORTED_BEFORE_DISPATCH
+        result = runner.result(run_id)
+    assert (result.code, result.kind, result.provider_meta) == (Code.ABORTED_BEFORE_DISPATCH, "custom", {"id": "item"})
+    assert shop.paid == []
 
 
 async def test_who_waits_for_a_call_that_waits_is_told_when_the_runner_closes(tmp_path: Path) -> None:
@@ -417,7 +441,7 @@ async def test_what_ended_before_the_kill_is_told_by_its_end_and_what_ran_is_los
         return "second"
 
     async with opened(before, runs, ends) as runner:
-        batch = runner.start_batch([ToolCall("runs", call_id="1"), ToolCall("ends", call_id="2")])
+        batch = runner.start_batch([ToolCall("runs", **MORE), ToolCall("ends", call_id="2")])
         await running.wait()
         while not _ended(before):  # noqa: ASYNC110 - the writer's thread tells nobody
             await anyio.sleep(0.001)
@@ -428,6 +452,7 @@ async def test_what_ended_before_the_kill_is_told_by_its_end_and_what_ran_is_los
     async with opened(path, runs, ends) as runner:
         lost, ended = runner.result(first), runner.result(second)
     assert (lost.outcome, lost.code, lost.ended, lost.started) == (Outcome.FAILED, Code.LOST, Ended.LOST, True)
+    assert (lost.call_id, lost.kind, lost.provider_meta) == ("c", "custom", {"id": "item"}), "its provider knows its answer"
     assert (ended.outcome, ended.code, ended.value) == (Outcome.SUCCEEDED, Code.HOOKS_LOST, "second")
     assert [note.kind for note in ended.notes] == [NoteKind.HOOKS_LOST]
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 FOREIGN = frozenset({
-    "arguments", "data", "detail", "error", "follow_up", "json", "message", "note", "path", "problem", "provider_meta", "reason",
-    "receipt", "running", "still_running", "stderr", "stdout", "target", "text", "value", "violations", "conflicts", "what",
+    "arguments", "data", "detail", "error", "follow_up", "json", "message", "meta", "note", "path", "problem",
+    "provider_meta", "reason", "receipt", "running", "still_running", "stderr", "stdout", "target", "text", "value",
+    "violations", "conflicts", "what",
 })  # fmt: skip
 """Fields with foreign text, alone or as JSON of any depth."""
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from toolrunner.calls import ToolCall
 from toolrunner.facts import AbortReason, GrantKey, Source
 from toolrunner.facts.frozen import FreezeError, freeze_arguments
 from toolrunner.facts.texts import well_formed
@@ -42,7 +41,8 @@ async def approve(state: ActiveCall, services: Services) -> bool:
     state.moved()
     try:
         request = _request(state, lasting_digest(key, state.registration))
-        answer = await services.approvals.ask(request, state.signal, outlives=_is_whole_on_record(state))
+        # A call made in a body goes down with that body; of any other the journal has all that it was made with.
+        answer = await services.approvals.ask(request, state.signal, outlives=state.parent is None)
     finally:
         state.waiting_for_approval = False
         state.moved()
@@ -52,13 +52,6 @@ async def approve(state: ActiveCall, services: Services) -> bool:
 def lasting_digest(key: GrantKey, registration: Registration) -> str:
     """What an approval covers, in words that hold over a restart: the tool by its version, which tells changed ones apart."""
     return replace(key, registration=registration.tool.version).digest()
-
-
-def _is_whole_on_record(state: ActiveCall) -> bool:
-    """Whether the journal has all that the call was made with, so that it can be run after its host is gone."""
-    call = state.call
-    recorded = ToolCall(call.name, call.arguments, call_id=call.call_id, idempotency_key=call.idempotency_key)
-    return state.parent is None and call == recorded
 
 
 def _request(state: ActiveCall, digest: str) -> ApprovalRequest:

@@ -44,15 +44,20 @@ def record(state: ActiveCall, services: Services) -> None:
         _refuse_arguments(state, state.problem)
     if not given.name.isascii():
         state.call = replace(state.call, name=well_formed(given.name))
+    call = state.call
     services.emit(
         CallRecorded(
             run_id=state.run_id,
-            name=state.name,
+            name=call.name,
             arguments=state.arguments,
-            call_id=state.call.call_id,
+            call_id=call.call_id,
             parent_run_id=state.parent.run_id if state.parent else None,
-            idempotency_key=state.call.idempotency_key,
+            idempotency_key=call.idempotency_key,
             problem=state.problem,
+            kind=call.kind,
+            timeout=call.timeout if call.timeout is not None and is_duration(call.timeout) else None,
+            meta=call.meta,
+            provider_meta=call.provider_meta,
         )
     )
     # Looked at here and not when the call's turn has come: a call that was queued when the abort came was made before it.

@@ -1,6 +1,7 @@
 """What became of a call, in the order of its rows (DESIGN, One call's life). Frozen; no state."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import JsonValue
@@ -12,7 +13,10 @@ from toolrunner.results import Code, Ended, Outcome, ToolResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecorded(BaseRecord):
-    """Row 0: a call was accepted; from here on it gets exactly one result. `problem`: why its arguments could not be frozen."""
+    """Row 0: a call was accepted; from here on it gets exactly one result. All that it was made with, but for `deps`.
+
+    `problem`: why its arguments could not be frozen. `timeout` in seconds; None also where what was given is none.
+    """
 
     name: str
     arguments: JsonValue
@@ -20,6 +24,10 @@ class CallRecorded(BaseRecord):
     parent_run_id: str | None = None
     idempotency_key: str | None = None
     problem: str | None = None
+    kind: str = "function"
+    timeout: float | None = None
+    meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    provider_meta: Mapping[str, JsonValue] = field(default_factory=dict)
     type: Literal["call/recorded"] = "call/recorded"
 
 

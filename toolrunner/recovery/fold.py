@@ -7,6 +7,7 @@ never run again; else it never started. Doubt only ever weakens: what the rest o
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from toolrunner.effects import BodyFacts, fold
 from toolrunner.facts import (
@@ -64,23 +65,27 @@ def _hooks_lost(story: Story, ended: CallEnded) -> ToolResult:
     return replace(result, code=code, notes=(*result.notes, _HOOKS_LOST))
 
 
+def _told(story: Story, **facts: Any) -> ToolResult:
+    """A result that says which call it is of, as its caller and its provider know it."""
+    recorded = story.recorded
+    if recorded is not None:
+        facts["call_id"], facts["parent_run_id"] = recorded.call_id, recorded.parent_run_id
+        facts["kind"], facts["provider_meta"] = recorded.kind, recorded.provider_meta
+    return ToolResult(run_id=story.run_id, name=story.name, arguments=story.arguments, **facts)
+
+
 def _bare(story: Story, ended: CallEnded) -> ToolResult:
     """An end that was written without its result (an old record): its own fields are all that is known."""
     records = tuple(story.effects.values())
     facts = BodyFacts(started=ended.started, returned=ended.ended is Ended.RETURNED, saw_abort=story.stop is not None)
     effects = fold(facts, records)
-    recorded = story.recorded
-    return ToolResult(
-        run_id=story.run_id,
-        name=story.name,
+    return _told(
+        story,
         outcome=ended.outcome,
         code=ended.code,
         started=ended.started,
         ended=ended.ended,
         effects=effects,
-        call_id=recorded.call_id if recorded is not None else None,
-        parent_run_id=recorded.parent_run_id if recorded is not None else None,
-        arguments=story.arguments,
         value=ended.value,
         attempts=len(story.dispatched),
         retry=retry_answer(ended.outcome, ended.code, ended.started, effects, idempotent=False),
@@ -119,26 +124,20 @@ def _says_why(records: Sequence[EffectRecord]) -> bool:
 
 def _lost(story: Story, children: Sequence[ToolResult], still_running: tuple[StillRunning, ...] | None) -> ToolResult:
     effects = _effects_of_lost(story, children)
-    recorded = story.recorded
-    running = still_running
-    return ToolResult(
-        run_id=story.run_id,
-        name=story.name,
+    return _told(
+        story,
         outcome=Outcome.FAILED,
         code=Code.LOST,
         started=True,
         ended=Ended.LOST,
         effects=effects,
-        call_id=recorded.call_id if recorded is not None else None,
-        parent_run_id=recorded.parent_run_id if recorded is not None else None,
-        arguments=story.arguments,
         modified_by=story.modified.by if story.modified is not None else None,
         error=Error(ErrorKind.INTERNAL, _LOST),
         attempts=story.dispatched[-1].attempt,
         # Whether the tool is idempotent is not written anywhere, and it may be another one by now.
         retry=Retry.CHECK_FIRST,
         stop=_stop(story, None),
-        still_running=running,
+        still_running=still_running,
     )
 
 
@@ -163,19 +162,14 @@ def _effects_of_lost(story: Story, children: Sequence[ToolResult]) -> Effects:
 def _never_started(story: Story, at: datetime) -> ToolResult:
     """Its body was never entered: `call/dispatched` is durable before that, and it is not there."""
     outcome, code, error = _why_never(story)
-    recorded = story.recorded
     stopped = code is Code.ABORTED_BEFORE_DISPATCH
-    return ToolResult(
-        run_id=story.run_id,
-        name=story.name,
+    return _told(
+        story,
         outcome=outcome,
         code=code,
         started=False,
         ended=None,
         effects=replace(_NEVER, records=tuple(story.effects.values())),
-        call_id=recorded.call_id if recorded is not None else None,
-        parent_run_id=recorded.parent_run_id if recorded is not None else None,
-        arguments=story.arguments,
         modified_by=story.modified.by if story.modified is not None else None,
         error=error,
         retry=retry_answer(outcome, code, False, _NEVER, idempotent=False),

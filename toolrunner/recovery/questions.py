@@ -1,7 +1,7 @@
 """Questions that were asked elsewhere and may still be answered although the host that asked is gone. Pure; no state.
 
-Such a call stays open over a restart. It is run with what is on record, so it must all be there: a call whose arguments were
-masked, or that came with a time limit or metadata of its own, is closed like any other that never started.
+Such a call stays open over a restart. It is run with what is on record, so it must all be there: a call of which something was
+masked or cut when it was written is closed like any other that never started.
 """
 
 from dataclasses import dataclass

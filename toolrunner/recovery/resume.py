@@ -29,9 +29,19 @@ def reopened(
 ) -> ActiveCall:
     """The call as it is on record. Its arguments were frozen when they were written, so they freeze again."""
     story = question.story
-    assert story.recorded is not None
+    recorded = story.recorded
+    assert recorded is not None
     arguments = freeze_arguments(story.arguments)
-    call = ToolCall(story.name, arguments, call_id=story.recorded.call_id, idempotency_key=story.recorded.idempotency_key)
+    call = ToolCall(
+        story.name,
+        arguments,
+        call_id=recorded.call_id,
+        kind=recorded.kind,
+        idempotency_key=recorded.idempotency_key,
+        timeout=recorded.timeout,
+        meta=freeze_arguments(recorded.meta, "metadata"),
+        provider_meta=freeze_arguments(recorded.provider_meta, "metadata"),
+    )
     ledger = EffectLedger(story.run_id, services.emit, loop_call=services.loop_call)
     state = ActiveCall(call=call, run_id=story.run_id, signal=signal, deps=deps, ledger=ledger, stop_batch=stop)
     state.arguments = arguments
