@@ -174,7 +174,7 @@ async def test_a_job_is_started_read_written_waited_for_and_ends_by_itself() -> 
 async def test_a_body_starts_a_job_that_its_result_names() -> None:
     @tool
     async def serve(ctx: ToolContext[None]) -> str:
-        job = await ctx.jobs.start(Command(("sleep", "600")))
+        job = await ctx.jobs.start(Command(("sleep", "600")), read_only=True)
         assert ctx.jobs.list() == (job,)
         return job.id
 
@@ -302,6 +302,25 @@ async def test_changes_while_a_job_runs_are_not_taken_for_a_calls_own(tmp_path: 
             await runner.run("leave", {"script": "sleep 600 >/dev/null 2>&1 &"})
             beside = await runner.run("write")
             assert [change.attribution for change in beside.effects.changes or ()] == ["shared"]
+
+
+async def test_a_job_that_only_reads_takes_nothing_from_its_neighbours(tmp_path: object) -> None:
+    @command_tool(destructive=True)
+    def write() -> Command:
+        """Write a file."""
+        return Command(sh(f"echo x > {tmp_path}/file"), watch=[str(tmp_path)])
+
+    @tool(read_only=True)
+    async def look(ctx: ToolContext[None]) -> str:
+        """Look on beside a writer."""
+        job = await ctx.jobs.start(Command(("sleep", "600")), read_only=True)
+        changes = (await ctx.run("write", {})).effects.changes or ()
+        await job.stop(0)
+        return " ".join(change.attribution for change in changes)
+
+    async with Runner([write, look]) as runner:
+        with anyio.fail_after(BOUND):
+            assert (await runner.run("look")).value == "exclusive"
 
 
 def test_a_log_keeps_the_newest_and_cuts_no_character() -> None:

@@ -56,7 +56,7 @@ class JobRecords:
         )
 
     def writes(self) -> Callable[[], object]:
-        """Nobody can tell where a job writes."""
+        """Nobody can tell where a job writes that does not only read."""
         return self._watches.writer_active().close
 
 
@@ -67,10 +67,10 @@ class CallJobs:
     def __init__(self, state: ActiveCall, services: Services) -> None:
         self._state, self._services = state, services
 
-    async def start(self, command: Command, what: str = "") -> Job:
+    async def start(self, command: Command, what: str = "", *, read_only: bool = False) -> Job:
         """Start a job; see `tools.Jobs`."""
         plan = job_plan(command, self._services.limits)
-        origin = JobOrigin(run_id=self._state.run_id, what=what or command.argv[0])
+        origin = JobOrigin(run_id=self._state.run_id, what=what or command.argv[0], read_only=read_only)
         job = await self._services.jobs.start(plan, origin, self._why_not)
         self._state.jobs.append(job)
         return job

@@ -119,7 +119,8 @@ class JobTable:
         for job_id in ended[: max(0, len(ended) - MOST_ENDED)]:
             del self._jobs[job_id]
         self._spawn(lambda: self._follow(job, end), f"job {job.id}")
-        self._spawn(lambda: self._note_writes(job, after), f"job {job.id}: what it writes")
+        if not job.origin.read_only:
+            self._spawn(lambda: self._note_writes(job, after), f"job {job.id}: what it writes")
 
     async def _follow(self, job: Job, end: Callable[[], Awaitable[ProcessEnd]]) -> None:
         job.is_over(await _unconditionally(job, end))

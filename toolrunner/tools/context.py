@@ -102,10 +102,11 @@ class NoJobs(ToolrunnerError):
 class Jobs(Protocol):
     """The jobs of the runner, as one call may use them. A call that is stopped takes the jobs that it started with it."""
 
-    async def start(self, command: Command, what: str = "") -> Job:
+    async def start(self, command: Command, what: str = "", *, read_only: bool = False) -> Job:
         """Start a job: listed until it is over, and ended when the runner closes. `Stdin.OPEN` lets it be written to.
 
-        `what` names it for people; default: the program.
+        `what` names it for people; default: the program. `read_only`: it changes no file, so what calls that are watched
+        changed meanwhile is still theirs alone.
 
         Raises:
             SpawnRefused: nothing was released, and why.

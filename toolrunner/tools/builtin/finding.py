@@ -64,7 +64,7 @@ async def find(ctx: ToolContext[Any], space: Space, wanted: Wanted, folder: str,
     """The lines in `target`, a name in `folder` or ".". Raises ToolError."""
     argv = _ripgrep(space.ripgrep, wanted, target) or _own(wanted, target)
     try:
-        job = await ctx.jobs.start(Command(argv, cwd=folder, timeout=LONGEST), "search")
+        job = await ctx.jobs.start(Command(argv, cwd=folder, timeout=LONGEST), "search", read_only=True)
     except (SpawnRefused, JobNotStarted) as error:
         raise ToolError(f"the search was not started: {error}", kind="not_started") from error
     try:
