@@ -20,6 +20,7 @@ from toolrunner.pipeline.foreign import text_of, type_name
 from toolrunner.pipeline.hooks import Ask, Cancel, Guard, HookFailed, PreHook, hook_error, hook_name, run_hook
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.subjects import subject_of
 from toolrunner.policy import Decision
 from toolrunner.records import CallDecided, CallRecorded
 from toolrunner.results import Code, Error, ErrorKind, Outcome
@@ -145,8 +146,7 @@ async def decide(state: ActiveCall, services: Services) -> None:
         _decided(state, services, "allow", "no policy", "no policy was given, so every tool is allowed")
     else:
         try:
-            arguments = state.arguments if isinstance(state.arguments, dict) else None
-            judgement = services.policy.decide(state.name, state.registration.tool.annotations, arguments)
+            judgement = services.policy.judge(subject_of(state))
         except Exception as error:  # noqa: BLE001 - a policy that cannot decide must not let anything through
             _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {text_of(error)}")
             return

@@ -1,15 +1,21 @@
 """The policy engine (the folder `policies/` at the top level is its data): may a call run, who says so, and for how long.
 
-`rules` judges, `decisions` is what a person or program answers, `approvals` asks, `grants` remembers.
+`rule` and `policies` judge by what `reading` sees of a call, `choosing` finds the rules that speak about it; `documents` and
+`loading` are policies in files; `decisions` is what a person or program answers, `approvals` asks, `grants` and `remembered` keep
+what was allowed.
 """
 
 from toolrunner.policy.answers import Answer, AnswerKind
 from toolrunner.policy.approvals import ApprovalDesk, Cancellable, Spawn
 from toolrunner.policy.decisions import ApprovalRequest, Approver, Decision, DecisionKind, GrantScope
 from toolrunner.policy.grants import Grant, Grants
-from toolrunner.policy.rules import Judgement, Policy, Rule, Verdict, strictest
+from toolrunner.policy.policies import Policy, Remember
+from toolrunner.policy.reading import NAMES, Names, Subject
+from toolrunner.policy.rule import Rule
+from toolrunner.policy.verdicts import Judgement, Verdict, strictest
 
 __all__ = [
+    "NAMES",
     "Answer",
     "AnswerKind",
     "ApprovalDesk",
@@ -22,9 +28,12 @@ __all__ = [
     "GrantScope",
     "Grants",
     "Judgement",
+    "Names",
     "Policy",
+    "Remember",
     "Rule",
     "Spawn",
+    "Subject",
     "Verdict",
     "strictest",
 ]
