@@ -35,7 +35,7 @@ def read_messages(messages: Sequence[object], provider: str, model: str = "") ->
     groups = grouped(shape, take_apart(shape, messages))
     answers = paired(shape, groups).answers
     entries, said = list[Entry](), list[Atom]()
-    for number, side, atoms in _turns(groups):
+    for number, side, atoms in _turns(shape, groups):
         if side is Side.MODEL:
             entries.append(_reply(shape, atoms, answers, model, number))
         elif side is Side.USER:
@@ -44,22 +44,17 @@ def read_messages(messages: Sequence[object], provider: str, model: str = "") ->
     return History(tuple(entry for entry in entries if not isinstance(entry, Reply) or entry.blocks))
 
 
-def _turns(groups: Sequence[list[Atom]]) -> list[tuple[int, Side, list[Atom]]]:
-    """Messages of one side; where one item is one message (thoughts, calls) those of one reply together."""
+def _turns(shape: ConversationShape, groups: Sequence[list[Atom]]) -> list[tuple[int, Side, list[Atom]]]:
+    """Messages of one side; where a thought, a text or a call is an item of its own, those of one reply together."""
     turns = list[tuple[int, Side, list[Atom]]]()
+    by_items = shape.inner == ""
     for number, group in enumerate(groups, start=1):
         side = group[0].side
-        together = side is Side.MODEL and turns and turns[-1][1] is Side.MODEL and group[0].index is None
-        if together and not _speaks_anew(turns[-1][2], group):
+        if by_items and side is Side.MODEL and turns and turns[-1][1] is Side.MODEL:
             turns[-1][2].extend(group)
         else:
             turns.append((number, side, list(group)))
     return turns
-
-
-def _speaks_anew(before: Sequence[Atom], group: Sequence[Atom]) -> bool:
-    """Whether a message begins a reply of its own: chat's, which hold all of one."""
-    return group[0].kind in (Kind.HEAD, Kind.TEXT) and "role" in group[0].item and before[-1].kind in (Kind.HEAD, Kind.CALL)
 
 
 def _reply(shape: ConversationShape, atoms: Sequence[Atom], answers: Mapping[Atom, Atom], model: str, number: int) -> Reply:
