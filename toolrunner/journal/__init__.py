@@ -1,7 +1,7 @@
 """The journal on disk: SQLite, one owner, any number of readers. (Recovery after a crash is `toolrunner.recovery`.)
 
 `sqlite` = the owner's journal, `writer` its thread, `ownership` its lock, `reader` everybody else's view, `places` where files
-are, `schema` and `rows` the database, `codec` records as JSON.
+are, `own` which files those are, `schema` and `rows` the database, `codec` records as JSON.
 """
 
 from toolrunner.journal.check import CheckReport, check
@@ -9,6 +9,7 @@ from toolrunner.journal.clocks import Opening, boottime
 from toolrunner.journal.codec import RawRecord
 from toolrunner.journal.doubts import in_doubt
 from toolrunner.journal.export import export
+from toolrunner.journal.own import is_journal, is_own
 from toolrunner.journal.ownership import OwnerState, owner_of
 from toolrunner.journal.places import Place, named_place, new_session, session_place, sessions_folder
 from toolrunner.journal.reader import Entry, JournalReader
@@ -31,6 +32,8 @@ __all__ = [
     "check",
     "export",
     "in_doubt",
+    "is_journal",
+    "is_own",
     "named_place",
     "new_session",
     "owner_of",

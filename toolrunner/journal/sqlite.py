@@ -16,6 +16,7 @@ import anyio
 from toolrunner.errors import ConfigError, JournalError, JournalForked
 from toolrunner.journal.filesystems import require_local
 from toolrunner.journal.opening import Opened, open_database
+from toolrunner.journal.own import living
 from toolrunner.journal.ownership import OwnerLock
 from toolrunner.journal.places import Place, named_place, new_session, prepare, session_place
 from toolrunner.journal.privacy import OUTPUT_LIMIT, Privacy, Redact
@@ -72,6 +73,7 @@ class SqliteJournal:
         self._writer = Writer(opened.connection, place.path, self._row, opened.last_seq, chores)
         self._writer.thread.start()
         _living.add(self)
+        living.add(self)
 
     @classmethod
     def open(
@@ -160,14 +162,18 @@ class SqliteJournal:
         self._writer.at_end(ended.set, self._poster())
         await ended.wait()
         self._writer.thread.join()  # has told its end as the last thing it did
-        self._lock.release()
+        self._let_go()
 
     def close(self) -> None:
         """As `aclose`, for those who have no event loop; blocks."""
         if not self._forked:
             self._writer.close()
             self._writer.thread.join()
-            self._lock.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._lock.release()
+        living.discard(self)
 
     def _poster(self) -> Post:
         native = native_loop()
@@ -188,6 +194,11 @@ class SqliteJournal:
     def masked(self, name: str, arguments: Any) -> Any:
         """A tool's arguments as they are written here, to be compared with those of records."""
         return self._privacy.masked(name, arguments)
+
+    @property
+    def place(self) -> Place:
+        """Its files."""
+        return self._place
 
     @property
     def path(self) -> Path:

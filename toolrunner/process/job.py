@@ -56,7 +56,7 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrigin:
-    """`run_id` is the call that it came from, "" when no call did; `what` names it for people; `read_only`: it changes no file."""
+    """`run_id`: the call that it came from, "" when no call did. `what` names it for people. `read_only`: it changes nothing."""
 
     run_id: str = ""
     what: str = ""

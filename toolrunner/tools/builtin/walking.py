@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import final
 
 from toolrunner.errors import ToolError
+from toolrunner.journal import is_journal, is_own
 from toolrunner.tools.builtin.problems import refused
 from toolrunner.tools.builtin.roots import Roots, printable
 
@@ -153,12 +154,19 @@ class _Walk:
 
     def _place(self, name: str, found: os.stat_result | None, below: tuple[str, ...] = ()) -> Place:
         real = os.path.join(self._root, *self._names, *(() if name == "." else (name,)), *below)
+        if is_own(real, found):
+            raise journals_own(self._roots, real)
         return Place(self._fds[-1], name, found, real, self._roots.is_writable(real), below)
 
 
 def missing(roots: Roots, place: Place) -> ToolError:
     """Nothing is there."""
     return ToolError(f"{roots.shown(place.real)} is not there; look with list_dir or search", kind="not_found")
+
+
+def journals_own(roots: Roots, real: str) -> ToolError:
+    """What is there says what tools did, so no tool may have a say in it."""
+    return ToolError(f"{roots.shown(real)} belongs to a journal of toolrunner; no tool may read or change it", kind="forbidden")
 
 
 def wrong_kind(roots: Roots, place: Place, wanted: str) -> ToolError:
@@ -196,7 +204,10 @@ def open_file(roots: Roots, place: Place) -> int:
         raise refused(roots.shown(place.real), error) from error
     opened = os.fstat(fd)
     if stat.S_ISREG(opened.st_mode) and opened.st_dev not in _kernels_own():
-        return fd
+        if not is_journal(fd):
+            return fd
+        os.close(fd)
+        raise journals_own(roots, place.real)
     os.close(fd)
     what = kind_of(opened) if not stat.S_ISREG(opened.st_mode) else "one of the kernel's own, which has no lasting content"
     raise ToolError(f"{roots.shown(place.real)} is {what}, not a file to be read", kind="wrong_kind")
