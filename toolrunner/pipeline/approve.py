@@ -8,7 +8,7 @@ from toolrunner.facts.texts import well_formed
 from toolrunner.pipeline.environment import grant_key
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.policy import Answer, AnswerKind, ApprovalRequest
+from toolrunner.policy import Answer, AnswerKind, ApprovalRequest, Remember
 from toolrunner.records import CallDecided, CallModified
 from toolrunner.results import Code, Error, ErrorKind, Outcome
 from toolrunner.tools import Registration
@@ -30,11 +30,10 @@ async def approve(state: ActiveCall, services: Services) -> bool:
         return False
     assert state.registration is not None
     key = state.grant_key = grant_key(state.registration, state.arguments, state.environment)
-    if services.grants.valid(key):
+    if earlier := _granted_earlier(key, state.registration, services):
+        by, text = earlier
         state.grant = services.grants.allow(key, "once", GRANT_SECONDS)
-        services.emit(
-            CallDecided(run_id=state.run_id, decision="allow", by="session grant", text="approved earlier in this session")
-        )
+        services.emit(CallDecided(run_id=state.run_id, decision="allow", by=by, text=text))
         return False
     state.waiting_for_approval = True
     state.decided.set()
@@ -47,6 +46,16 @@ async def approve(state: ActiveCall, services: Services) -> bool:
         state.waiting_for_approval = False
         state.moved()
     return take_answer(state, services, answer)
+
+
+def _granted_earlier(key: GrantKey, registration: Registration, services: Services) -> tuple[str, str] | None:
+    """By what exactly this call was allowed before it came, and when."""
+    if services.grants.valid(key):
+        return "session grant", "approved earlier in this session"
+    kept = services.grants.kept(lasting_digest(key, registration))
+    if kept is not None:
+        return "remembered answer", f"approved by the user on {kept.at:%Y-%m-%d} until {kept.until:%Y-%m-%d}"
+    return None
 
 
 def lasting_digest(key: GrantKey, registration: Registration) -> str:
@@ -108,6 +117,7 @@ def _allowed(state: ActiveCall, services: Services, answer: Answer) -> bool:
             state.modify(frozen, by="approver")
             services.emit(CallModified(run_id=state.run_id, arguments=frozen, by="approver"))
             return True
-    seconds = SESSION_GRANT_SECONDS if decision.for_ == "session" else GRANT_SECONDS
-    state.grant = services.grants.allow(state.grant_key, decision.for_, seconds)
+    lasts = decision.for_ == "session" and (services.policy is None or services.policy.remember is not Remember.NO)
+    seconds = SESSION_GRANT_SECONDS if lasts else GRANT_SECONDS
+    state.grant = services.grants.allow(state.grant_key, "session" if lasts else "once", seconds)
     return False

@@ -9,8 +9,10 @@ from toolrunner.policy.answers import Answer, AnswerKind
 from toolrunner.policy.approvals import ApprovalDesk, Cancellable, Spawn
 from toolrunner.policy.decisions import ApprovalRequest, Approver, Decision, DecisionKind, GrantScope
 from toolrunner.policy.grants import Grant, Grants
+from toolrunner.policy.loading import Opened, load_policy, open_policy
 from toolrunner.policy.policies import Policy, Remember
 from toolrunner.policy.reading import NAMES, Names, Subject
+from toolrunner.policy.remembered import Kept, forget, remember, remembered
 from toolrunner.policy.rule import Rule
 from toolrunner.policy.verdicts import Judgement, Verdict, strictest
 
@@ -28,12 +30,19 @@ __all__ = [
     "GrantScope",
     "Grants",
     "Judgement",
+    "Kept",
     "Names",
+    "Opened",
     "Policy",
     "Remember",
     "Rule",
     "Spawn",
     "Subject",
     "Verdict",
+    "forget",
+    "load_policy",
+    "open_policy",
+    "remember",
+    "remembered",
     "strictest",
 ]

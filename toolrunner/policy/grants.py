@@ -5,13 +5,15 @@ State: the session grants of one runner, by digest, each with its expiry; change
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import final
 
 from toolrunner.errors import ConfigError
 from toolrunner.facts import GrantKey
 from toolrunner.policy.decisions import GrantScope
+from toolrunner.policy.remembered import Kept
 
 
 @final
@@ -29,10 +31,12 @@ class Grants:
     """Keeps what was allowed for the session. An approval for one call is only handed back, to be carried by that call.
 
     Kept by digest it would let a second, equal call through that nobody was asked about. `clock` is monotonic, in seconds.
+    `kept` is what the user allowed for good, by lasting digest, as it was when the runner was entered.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, kept: Mapping[str, Kept] | None = None) -> None:
         self._clock = clock
+        self._kept = dict(kept or {})
         self._session: dict[str, Grant] = {}
 
     def allow(self, key: GrantKey, for_: GrantScope, seconds: float) -> Grant:
@@ -56,6 +60,11 @@ class Grants:
     def holds(self, grant: Grant, key: GrantKey) -> bool:
         """Whether `grant`, the one a call carries, still covers exactly this call, now."""
         return grant.digest == key.digest() and self._clock() < grant.expires_at
+
+    def kept(self, lasting_digest: str) -> Kept | None:
+        """What the user allowed for good, if it covers exactly this call, now."""
+        found = self._kept.get(lasting_digest)
+        return found if found is not None and datetime.now(UTC) < found.until else None
 
     def revoke(self, key: GrantKey) -> bool:
         """Take a session grant back; True if there was one."""
