@@ -27,6 +27,7 @@ from toolrunner.records import (
     TextBlock,
     TurnEnded,
     TurnStarted,
+    UnknownBlock,
     UserMessage,
 )
 from toolrunner.results import Code, Ended, Error, Outcome, ToolResult
@@ -286,7 +287,7 @@ def _random_step(rng: random.Random, log: Log, waiting: list[ToolResult]) -> boo
 def _random_calls(rng: random.Random, log: Log, calls: list[CallBlock], waiting: list[ToolResult]) -> bool:
     made = set[str | None]()
     for block in calls:
-        if block.call_id in made:
+        if block.call_id is not None and block.call_id in made:
             continue
         made.add(block.call_id)
         where = rng.random()
@@ -308,6 +309,37 @@ def _random_calls(rng: random.Random, log: Log, calls: list[CallBlock], waiting:
     return True
 
 
+def _odd_call(rng: random.Random, provider: Provider, made: CallBlock) -> CallBlock:
+    """Now and then a call that is harder to send back."""
+    match rng.randint(0, 12):
+        case 0:
+            return replace(made, arguments='{"path": oops')
+        case 1:
+            return replace(made, name="")
+        case 2 if provider in (Provider.OPENAI_CHAT, Provider.OPENAI_RESPONSES):
+            return replace(made, kind="custom", arguments="free text")
+        case 3 if provider is Provider.GEMINI:
+            return replace(made, call_id=None)
+        case _:
+            return made
+
+
+def _odd_blocks(rng: random.Random, provider: Provider) -> list[Block]:
+    """What only its provider knows, and what is easily taken for nothing."""
+    match provider:
+        case Provider.ANTHROPIC:
+            search = UnknownBlock({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}})
+            found = UnknownBlock({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []})
+            several: list[list[Block]] = [[search, found], [search], [replace(search, closed=False)]]
+            return rng.choice(several)
+        case Provider.GEMINI:
+            return [rng.choice((TextBlock("", signature="c2ln"), TextBlock("signed", signature="c2ln")))]
+        case Provider.OPENAI_RESPONSES:
+            return [UnknownBlock({"type": "web_search_call", "id": "ws_1", "status": "completed"})]
+        case _:
+            return [TextBlock("")]
+
+
 def random_blocks(rng: random.Random, provider: Provider, *, whole: bool) -> list[Block]:
     """What a stream may leave. A whole message has closed blocks only; of a cut one the last may be open."""
     blocks = list[Block]()
@@ -316,10 +348,15 @@ def random_blocks(rng: random.Random, provider: Provider, *, whole: bool) -> lis
         if rng.random() < 0.3:
             blocks.append(text(f"so {rng.randint(0, 9)}", provider=provider))
     if rng.random() < 0.6:
-        blocks.append(text("Reading.", provider=provider))
+        blocks.append(text(rng.choice(("Reading.", "Reading.", " \n")), provider=provider))
+    if rng.random() < 0.15:
+        blocks += _odd_blocks(rng, provider)
     for number in range(1, rng.randint(1, 4)):
         call_id = f"c{rng.randint(1, 3)}" if rng.random() < 0.3 else f"c{rng.randint(4, 10**9)}"
-        blocks.append(call(number, provider, call_id=call_id))
+        made = _odd_call(rng, provider, call(number, provider, call_id=call_id))
+        blocks.append(made)
+        if rng.random() < 0.1:
+            blocks.append(rng.choice((text("so", provider=provider), thought())))
     if whole:
         return blocks or [text("Done.", provider=provider)]
     last = rng.choice((thought(closed=False), text("Firs", closed=False), call(1, provider, closed=False), None))

@@ -158,9 +158,10 @@ class Fold:
         """Whole calls of whole responses; of a response that was cut off only by the session's wish, and never a half one."""
         if not call.closed or (record.interrupted and self.cut_calls == "omit"):
             return False
-        if call.call_id is not None and call.call_id in seen:
+        if call.call_id in seen:
             return False  # the first of two calls with one id is the call
-        seen.add(call.call_id or "")
+        if call.call_id is not None:
+            seen.add(call.call_id)
         return True
 
     def _free_id(self, call: CallBlock) -> str | None:
