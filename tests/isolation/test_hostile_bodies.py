@@ -1,4 +1,4 @@
-"""Hostile bodies in worker processes: each is over, told truthfully, and leaves nothing behind (the guard around every test looks)."""
+"""Hostile bodies in worker processes: each is over, told truthfully, and leaves nothing behind (the leak guard looks)."""
 
 import sys
 from pathlib import Path

@@ -181,12 +181,3 @@ async def test_a_module_that_changed_since_it_was_registered_is_not_run(tmp_path
     assert "source is another one" in after.error.message
     assert gone.error is not None
     assert "could not import changing_tools.changing: ModuleNotFoundError" in gone.error.message
-
-
-# Stops.
-
-
-# Effects: durable in the host before the act, wherever the act is.
-
-
-# Hostile bodies. Each is over, told truthfully, and leaves nothing behind (the guard around every test looks).
