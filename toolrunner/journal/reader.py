@@ -104,6 +104,12 @@ class JournalReader:
         places = ", ".join("?" * len(types))
         return self._entries(f"seq IN (SELECT seq FROM records WHERE type IN ({places})) ORDER BY seq", *types)  # noqa: S608
 
+    def made_in_bodies(self) -> tuple[Entry, ...]:
+        """The `call/recorded` of calls that were made in the bodies of others. (Some of others too: it is told by the text.)"""
+        return self._entries(
+            "seq IN (SELECT seq FROM records WHERE type = 'call/recorded') AND body LIKE '%\"parent_run_id\":\"%' ORDER BY seq"
+        )
+
     def of_key(self, key: str) -> tuple[Entry, ...]:
         """The `call/recorded` of the calls that brought this idempotency key."""
         return self._entries("key = ? ORDER BY seq", key)

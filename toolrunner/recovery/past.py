@@ -63,7 +63,7 @@ def read_open(reader: JournalReader) -> Past:
 def _made_in(open_runs: set[str], reader: JournalReader) -> list[str]:
     """Calls that have a result and were made in the bodies of these, at any depth. A parent is recorded before its child."""
     family, made = set(open_runs), list[str]()
-    for entry in reader.of_type("call/recorded"):
+    for entry in reader.made_in_bodies():
         record = entry.record
         if isinstance(record, CallRecorded) and record.parent_run_id in family and record.run_id not in family:
             family.add(record.run_id)
