@@ -17,6 +17,7 @@ from toolrunner.process.plan import (
     Leftovers,
     Stdin,
     WindowSize,
+    Wrapping,
 )
 from toolrunner.process.prepared import Observer, Prepared, Processes, Sink
 from toolrunner.process.probe import Abilities
@@ -49,4 +50,5 @@ __all__ = [
     "Supervisor",
     "UnknownJob",
     "WindowSize",
+    "Wrapping",
 ]

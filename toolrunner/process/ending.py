@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import final
 
 from toolrunner.facts import Process, StillRunning
+from toolrunner.results import Sandbox
 
 
 class EndCause(StrEnum):
@@ -31,6 +32,8 @@ class SpawnErrorKind(StrEnum):
     NOT_EXECUTABLE = "not_executable"
     TOO_LONG = "too_long"
     SETUP = "setup"
+    SANDBOX = "sandbox"
+    """What was to contain it cannot, or did not."""
 
 
 _KINDS = {
@@ -100,3 +103,5 @@ class ProcessEnd:
     enforced: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     sink_dropped: int = 0
+    sandbox: Sandbox | None = None
+    """What contained it, if anything was asked to."""

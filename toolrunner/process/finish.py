@@ -1,5 +1,7 @@
 """The end of a process, put together from the report about it and from its streams. Reads only."""
 
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,9 +10,11 @@ from typing import final
 from toolrunner.facts import Containment, Drained, Process, ProcessIdentity, StillRunningKind
 from toolrunner.process.clocks import date_of
 from toolrunner.process.ending import EndCause, ProcessEnd, SpawnError, SpawnErrorKind
-from toolrunner.process.plan import LaunchPlan
+from toolrunner.process.plan import LaunchPlan, Wrapping
 from toolrunner.process.report import Report, exit_facts, spawn_error, still_running
 from toolrunner.process.streams import Reader
+from toolrunner.process.wrapped import command_ran
+from toolrunner.results import Sandbox
 
 _CAUSES = {
     "exited": EndCause.EXITED,
@@ -27,7 +31,7 @@ ENVIRONMENT_READABLE = "environment: a tool of the same user can read the host's
 class Finish:
     """What the host itself knows: `released` = its `go` was sent, `stopped` = a stop was asked for.
 
-    `no_keeper` says why the call had none; None when it had one.
+    `status` is what a wrapper said. `no_keeper` says why the call had none; None when it had one.
     """
 
     plan: LaunchPlan
@@ -36,11 +40,13 @@ class Finish:
     stopped: bool
     no_keeper: str | None = None
     enforced: tuple[str, ...] = ()
+    status: bytes | None = None
 
     def build(self, report: Report, identity: ProcessIdentity | None, requested_at: datetime | None) -> ProcessEnd:
         """Everything in one value."""
         # Without our `go` nothing ran, whatever became of the keeper; with it, only a keeper's or an exec's no proves that.
-        started = self.released and report.released is not False and report.exec_error is None
+        ran = self.released and report.released is not False and report.exec_error is None
+        started = ran and self._command_ran(report) is not False
         cause = self._cause(report, started=started)
         left = still_running(report.kept, StillRunningKind.JOB) or still_running(report.left)
         timed_out = cause is EndCause.TIMED_OUT
@@ -55,18 +61,42 @@ class Finish:
             delivered_at=date_of(report.delivered),
             ended_at=date_of(report.at),
             still_running=left if left or report.proven else None,
-            enforced=self.enforced,
+            enforced=(*self.enforced, *self._wrapped(started=started)),
             missing=tuple(self._missing(report)),
             sink_dropped=sum(reader.sink_dropped for reader in self.readers),
+            sandbox=Sandbox(wrapping.profile, wrapping.backend) if (wrapping := self.plan.wrapping) is not None else None,
         )
 
     def _cause(self, report: Report, *, started: bool) -> EndCause:
         if started:
             return _CAUSES[report.cause]
-        never = report.exec_error is not None or report.cause == "refused" or not self.stopped
+        wrapped = self.status is not None and report.cause == "exited"
+        never = report.exec_error is not None or report.cause == "refused" or not self.stopped or wrapped
         return EndCause.SPAWN_FAILED if never else EndCause.STOPPED
 
+    def _command_ran(self, report: Report) -> bool | None:
+        if self.status is None:
+            return True
+        return command_ran(self.status, ended_by_itself=report.cause == "exited")
+
+    def _wrapped(self, *, started: bool) -> tuple[str, ...]:
+        """What a wrapper gave a command that ran in it."""
+        return self.plan.wrapping.enforced if self.plan.wrapping is not None and started else ()
+
+    def _unwrapped(self, wrapping: Wrapping) -> SpawnError:
+        """Why nothing ran although the wrapper did. Its own words are in its output; they are for people, and change."""
+        said = self.readers[-1].capture.text().strip().splitlines()
+        words = f": {said[-1]}" if said else ""
+        path = next((os.fsdecode(value) for name, value in self.plan.env.items() if name == "PATH" and value is not None), None)
+        if os.sep not in wrapping.name and shutil.which(wrapping.name, path=path) is None:
+            return SpawnError(SpawnErrorKind.NOT_FOUND, f"{wrapping.name!r}: no such command in the call's PATH")
+        return SpawnError(SpawnErrorKind.SANDBOX, f"profile {wrapping.profile}: {wrapping.backend} ran nothing{words}")
+
     def _spawn_error(self, report: Report) -> SpawnError:
+        if self.plan.wrapping is not None and self.status is not None and report.cause == "exited":
+            if report.exec_error is not None:
+                return SpawnError(SpawnErrorKind.SANDBOX, spawn_error(self.plan.argv[0], *report.exec_error).message)
+            return self._unwrapped(self.plan.wrapping)
         if report.exec_error is not None:
             return spawn_error(self.plan.argv[0], *report.exec_error)
         if report.cause == "refused":
@@ -89,7 +119,8 @@ class Finish:
             spill=tuple(capture.spill for capture in (stdout, stderr) if capture.spill is not None),
             drained=self._drained(report, started=started),
             leader_exit_at=date_of(report.exit_at) if started else None,
-            leftovers=still_running(report.leftovers),
+            # Of a pid namespace nothing is left: what is still listed is on its way out with the init of it.
+            leftovers=() if self._has_pidns else still_running(report.leftovers),
             kept=still_running(report.kept, StillRunningKind.JOB),
             unreaped=still_running(report.left),
         )
@@ -97,7 +128,13 @@ class Finish:
     def _containment(self, report: Report) -> Containment:
         if not report.proven or self.no_keeper is not None:
             return Containment.BEST_EFFORT
+        if self._has_pidns:
+            return Containment.PIDNS
         return Containment.CGROUP if self.enforced else Containment.KEEPER
+
+    @property
+    def _has_pidns(self) -> bool:
+        return self.status is not None
 
     def _drained(self, report: Report, *, started: bool) -> Drained:
         if not started:
@@ -117,6 +154,8 @@ class Finish:
         elif self.no_keeper is not None:
             text = "processes are found by group, parent and marker, and that none is left is no proof"
             missing.append(f"kill_tree: best_effort because {self.no_keeper}; {text}")
-        if self.plan.clear_env or None in self.plan.env.values():
+        if self.plan.wrapping is not None:
+            missing += self.plan.wrapping.missing
+        elif self.plan.clear_env or None in self.plan.env.values():
             missing.append(ENVIRONMENT_READABLE)
         return missing + [reader.capture.spill_error for reader in self.readers if reader.capture.spill_error]

@@ -26,6 +26,7 @@ from toolrunner.process.plan import WindowSize
 from toolrunner.process.report import Listing, Report, parse_hand_over, parse_report
 from toolrunner.process.request import Request
 from toolrunner.process.survey import Quarry, end_all
+from toolrunner.process.wrapped import read_status
 
 START_BOUND = 5.0
 """Seconds for a prepared process to reach its gate; a start takes milliseconds, and a machine that needs more is refusing."""
@@ -50,6 +51,7 @@ class KeptProcess:
         self._line, self._link, self._mark, self._closed = KeeperLine(ends.control, link), link, request.mark, closed
         self._cgroup, self._enforced = request.cgroup, request.enforced
         self._pipes = Pipes(request, (ends.stdout, ends.stderr, ends.stdin))
+        self._status = ends.status  # where a wrapper says what became of the command; read once, at the end
         self._keeper = 0
         self._lock = anyio.Lock()
         self._go_at: float | None = None
@@ -174,7 +176,8 @@ class KeptProcess:
 
     def _build(self, report: Report) -> ProcessEnd:
         readers, released, stopped = self._pipes.readers, self._go_at is not None, self._stop_at is not None
-        finish = Finish(self.plan, readers, released, stopped, enforced=self._enforced)
+        said = read_status(self._status) if self._status is not None else None
+        finish = Finish(self.plan, readers, released, stopped, enforced=self._enforced, status=said)
         return finish.build(report, self.identity, self._requested_at)
 
     def _let_go(self, report: Report) -> None:
@@ -253,11 +256,18 @@ class KeptProcess:
         """In a forked child of the host: close the copies, touch nothing else."""
         self._line.close()
         self._pipes.forget()
+        self._close_status()
+
+    def _close_status(self) -> None:
+        if self._status is not None:
+            os.close(self._status)
+            self._status = None
 
     def dispose(self) -> None:
         """Close everything; a keeper that is still there reads EOF and sweeps. Idempotent."""
         self._line.close()
         self._pipes.close()
+        self._close_status()
         if self._cgroup is not None:
             self._cgroup.remove()  # refused while somebody is in it: then its keeper does it
         self._closed(self)

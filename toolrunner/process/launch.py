@@ -43,12 +43,16 @@ PIPE_SIZE = 1 << 18
 @final
 @dataclass(slots=True)
 class Ends:
-    """The host's ends of one launch. `stdin` is None unless there is data to feed, `stderr` with a terminal (`stdout`)."""
+    """The host's ends of one launch. `stdin` is None unless there is data to feed, `stderr` with a terminal (`stdout`).
+
+    `status` is what a wrapper writes to.
+    """
 
     control: socket.socket
     stdout: int
     stderr: int | None
     stdin: int | None
+    status: int | None = None
 
 
 def arguments(plan: LaunchPlan) -> list[bytes]:
@@ -118,20 +122,25 @@ def launch(requests: socket.socket, request: Request, umask: int) -> Ends:
         try:
             ends, fds = _open(plan, request.dirfd, sent, kept)
             memfd = _sealed(pack(argv, env), sent)
+            passed = {**plan.pass_fds, **{number: _sealed(content, sent) for number, content in plan.data_fds.items()}}
+            if plan.wrapping is not None and plan.wrapping.status_fd is not None:
+                ends.status, passed[plan.wrapping.status_fd] = output_pipe(sent, kept)
         except SpawnRefused:
             raise
         except OSError as exc:
             raise SpawnRefused.from_os("descriptors for the process", exc) from exc
         timeout = "inf" if plan.timeout is None else repr(plan.timeout)
-        targets = sorted(plan.pass_fds)
+        targets = sorted(passed)
         words = encode(
-            "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(),
+            "run", args=len(argv), timeout=timeout, grace=plan.kill_after, umask=umask, limits=limits(plan.limits),
             fds=",".join(map(str, targets)), tty=int(plan.tty is not None),
-            keep=int(plan.leftovers is Leftovers.KEEP), cgroup=request.cgroup.name if request.cgroup is not None else "",
+            keep=int(plan.leftovers is Leftovers.KEEP), own=plan.wrapping.generations if plan.wrapping is not None else 0,
+            user="" if plan.become is None else "{}:{}".format(*plan.become),
+            cgroup=request.cgroup.name if request.cgroup is not None else "",
         )  # fmt: skip
         if request.cgroup is not None:
             fds.insert(1, request.cgroup.parent)
-        socket.send_fds(requests, [words], [memfd, *fds, *(plan.pass_fds[target] for target in targets)], socket.MSG_NOSIGNAL)
+        socket.send_fds(requests, [words], [memfd, *fds, *(passed[target] for target in targets)], socket.MSG_NOSIGNAL)
         kept.pop_all()
         return ends
 
@@ -199,5 +208,6 @@ def _sealed(content: bytes, sent: ExitStack) -> int:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(fd, rest) :]
+    os.lseek(fd, 0, os.SEEK_SET)  # whoever gets it reads on from where we stand
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
     return fd

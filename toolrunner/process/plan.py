@@ -68,6 +68,25 @@ class Leftovers(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Wrapping:
+    """A program that contains the command and starts it: what stands at the gate is that program, not the command.
+
+    `generations` are processes from the leader down that are the wrapper's own: the polite half of a stop passes them over, as
+    they would take the command with them. `status_fd` is the number at which the wrapper says what became of the command, as
+    bwrap(1) does for `--json-status-fd`. `profile` and `backend` name it in results; `enforced` holds for every call whose
+    command ran, `missing` are guarantees it cannot give. `name` is the command's own.
+    """
+
+    profile: str
+    backend: str
+    name: str = ""
+    generations: int = 0
+    status_fd: int | None = None
+    enforced: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchPlan:
     """One process to start.
 
@@ -75,8 +94,10 @@ class LaunchPlan:
     the time of `prepare`, then `QUIET_ENVIRONMENT`, then `env` (None as a value removes a name); with `clear_env` it is `env`
     alone, plus the marker of the call. `stdin` is a `Stdin` word, the bytes to feed, or the path of a file to open. `timeout` and
     `kill_after` are seconds; `timeout` counts from the moment of release. `pass_fds` maps descriptor numbers in the tool (3 and
-    up) to open descriptors of the host: a sandbox needs some, nothing else reaches the tool. `spill_dir` is a private folder for
-    output past `output_limit`; without one that output is only counted.
+    up) to open descriptors of the host: nothing else reaches the tool. `data_fds` are contents that it finds there to be read.
+    `limits` are resource limits (setrlimit(2): number and most) of its own, below the host's. `become` are user and group to run
+    as, for a host that is root. `wrapping` says that `argv` contains the command. `spill_dir` is a private folder for output past
+    `output_limit`; without one that output is only counted.
 
     With `tty` the process gets a terminal of that size: it controls the session, and is stdout, stderr, and stdin too where that
     is bytes (they are typed) or `Stdin.OPEN`. All output comes as "stdout" then, as a terminal makes it (a line ends in CR LF),
@@ -100,6 +121,10 @@ class LaunchPlan:
     spill_dir: Path | None = None
     spill_limit: int = DEFAULT_SPILL_LIMIT
     tty: WindowSize | None = None
+    data_fds: Mapping[int, bytes] = field(default_factory=dict)
+    limits: Mapping[int, int] = field(default_factory=dict)
+    become: tuple[int, int] | None = None
+    wrapping: Wrapping | None = None
 
     def __post_init__(self) -> None:
         if not self.argv:
@@ -110,7 +135,7 @@ class LaunchPlan:
             raise ConfigError("kill_after", self.kill_after, "a finite number of seconds, 0 or more")
         if self.output_limit < 0 or self.spill_limit < 0:
             raise ConfigError("output_limit or spill_limit", min(self.output_limit, self.spill_limit), "0 or more bytes")
-        if any(number < STREAMS for number in self.pass_fds):
+        if any(number < STREAMS for number in (*self.pass_fds, *self.data_fds)):
             raise ConfigError("pass_fds", sorted(self.pass_fds), "numbers from 3 up; 0, 1 and 2 are the streams")
 
     @property

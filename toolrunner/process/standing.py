@@ -5,6 +5,7 @@ working directory) it does; where it cannot (ids, capabilities, namespaces), a h
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -60,6 +61,14 @@ def _value(status: bytes, name: bytes) -> bytes:
     return status[begin + len(name) + 2 : status.find(b"\n", begin + 1)] if begin >= 0 else b""
 
 
-def limits() -> str:
-    """The resource limits as the request carries them: `number:soft:hard`, comma-separated."""
-    return ",".join(f"{which}:{soft}:{hard}" for which in _LIMITS for soft, hard in [resource.getrlimit(which)])
+def limits(lower: Mapping[int, int]) -> str:
+    """The resource limits as the request carries them: `number:soft:hard`, comma-separated. `lower` are bounds for some."""
+    return ",".join(f"{which}:{soft}:{hard}" for which in _LIMITS for soft, hard in [_limit(which, lower.get(which))])
+
+
+def _limit(which: int, most: int | None) -> tuple[int, int]:
+    soft, hard = resource.getrlimit(which)
+    if most is None:
+        return soft, hard
+    hard = most if hard == resource.RLIM_INFINITY else min(hard, most)  # infinity is -1, and less than every number
+    return hard if soft == resource.RLIM_INFINITY else min(soft, hard), hard

@@ -94,7 +94,11 @@ class Supervisor:
         if os.name != "posix":
             raise SpawnRefused(SpawnErrorKind.SETUP, "process tools need a POSIX system")
         request = Request(plan, dirfd, on_output, sink)
-        process = await self._prepare_kept(request) or LooseProcess(request, self._no_keepers or WISHED, self._over)
+        process: KeptProcess | LooseProcess | None = await self._prepare_kept(request)
+        if process is None and plan.wrapping is not None:  # nobody could tell a stop from the wrapper's own end
+            text = f"a sandbox needs a supervising process, and there is none: {self._no_keepers or WISHED}"
+            raise SpawnRefused(SpawnErrorKind.SANDBOX, text)
+        process = process or LooseProcess(request, self._no_keepers or WISHED, self._over)
         self._live.add(process)
         return process
 

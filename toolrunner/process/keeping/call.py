@@ -7,7 +7,7 @@ Phases: waiting (child at the gate) -> running -> stopping (ladder) or draining 
 import math
 import time
 
-from toolrunner.process.keeping.ladder import STEPS, interrupt, terminate
+from toolrunner.process.keeping.ladder import STEPS, ask, contained, interrupt, terminate
 from toolrunner.process.keeping.messages import DRAIN_BOUND
 from toolrunner.process.keeping.system import Kernel, peek
 
@@ -32,6 +32,7 @@ class Call:
         self.steps = steps
         self.keep = keep  # who outlives the leader is kept, unless the call is being stopped
         self.kept = False
+        self.own = 0  # generations from the leader down that only contain the command: never asked, only killed
         self.pending: list[tuple[float, str]] = []  # steps of a ladder that runs: (when, which signal), not sent yet
         self.released = False
         self.exec_error: str | None = None
@@ -67,7 +68,9 @@ class Call:
             self.cause = cause
             self.deadline = math.inf
             self.delivered = now
-            if grace > 0:
+            if grace > 0 and self.own and not contained(self.kernel, self.own):
+                self.kill_at = now  # the command is not there yet, so there is nobody to ask
+            elif grace > 0:
                 self.pending = [(now + part * grace, name) for part, name in self.steps]
                 self.send_due(now)
         self.kill_at = min(self.kill_at, now + grace)
@@ -78,7 +81,9 @@ class Call:
         """Send what the ladder has for this time. A leader that is gone gets no Ctrl-C; who outlives it still gets SIGTERM."""
         while self.pending and self.pending[0][0] <= now:
             name = self.pending.pop(0)[1]
-            if name == "SIGTERM":
+            if self.own:
+                ask(self.kernel, self.own, name)
+            elif name == "SIGTERM":
                 terminate(self.kernel, self.leader)
             elif self.leader_at is None:
                 interrupt(self.kernel, self.leader)

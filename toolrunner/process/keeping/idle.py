@@ -91,6 +91,7 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
     gate.sock.setblocking(False)
     steps = TERMINAL_STEPS if words["tty"] == "1" else STEPS
     call = Call(kernel, gate.pid, float(words["timeout"]), float(words["grace"]), steps, keep=words["keep"] == "1")
+    call.own = int(words["own"])
     Keeper(call, links, wake, control, gate, cgroup).run()
 
 

@@ -69,3 +69,32 @@ def interrupt(kernel: Kernel, leader: int) -> None:
                 kernel.kill_group(leader, number)
             except OSError:  # nobody left in it, or nobody we may signal
                 pass
+
+
+def contained(kernel: Kernel, own: int) -> list[Stat]:
+    """The processes below the first `own` generations: those of a command that is contained, not those that contain it.
+
+    Of bubblewrap two are passed over. SIGTERM to its outer process would kill the command without a warning, and its inner one,
+    the init of the pid namespace, ignores it.
+    """
+    level = kernel.children()
+    for _ in range(own):
+        level = [child for pid in level for child in kernel.children(pid)]
+    found: list[Stat] = []
+    seen = set(level)
+    while level and len(seen) < WALK_LIMIT:
+        pid = level.pop()
+        facts = stat(pid)
+        if facts is not None and facts.state != "Z":
+            found.append(facts)
+        below = [child for child in kernel.children(pid) if child not in seen]
+        seen.update(below)
+        level += below
+    return found
+
+
+def ask(kernel: Kernel, own: int, name: str) -> None:
+    """The signal, then SIGCONT, to each process of a command that is contained."""
+    for facts in contained(kernel, own):
+        for number in (signal.Signals[name], signal.SIGCONT):
+            kernel.signal_other(facts.pid, facts.starttime, number)

@@ -49,6 +49,7 @@ def wait_at_gate(fd: int) -> None:
         sock = set_up(sock, words, fds)
         argv, environment = unpack(read_all(fds[0]), int(words["args"]))
         set_limits(words["limits"])
+        become(words["user"])
     except SetupFailed as failure:
         sock.send(f"fail {failure.number} {failure.step}".encode())
         return
@@ -142,6 +143,19 @@ def set_limits(word: str) -> None:
                 resource.setrlimit(which, (soft, hard))
         except (OSError, ValueError) as exc:
             raise SetupFailed(f"resource limit {which}", getattr(exc, "errno", 0) or errno.EPERM) from exc
+
+
+def become(word: str) -> None:
+    """Give up root for the user of the request, for good: real, effective and saved ids, and every other group."""
+    if not word:
+        return
+    user, group = map(int, word.split(":"))
+    try:
+        os.setgroups([group])
+        os.setresgid(group, group, group)
+        os.setresuid(user, user, user)
+    except OSError as exc:
+        raise SetupFailed(f"becoming user {user}", exc.errno or 0) from exc
 
 
 def execute(argv: list[bytes], environment: dict[bytes, bytes]) -> tuple[int, bool]:

@@ -34,7 +34,7 @@ def decode(message: bytes) -> tuple[str, dict[str, str]]:
     return kind, dict(word.partition("=")[::2] for word in words)
 
 
-SAMPLE = encode("run", args=2, timeout="inf", grace=2.0, umask=0o77, limits="", fds="", tty=0, keep=0, cgroup="")
+SAMPLE = encode("run", args=2, timeout="inf", grace=2.0, umask=0o77, limits="", fds="", tty=0, keep=0, own=0, user="", cgroup="")
 """A request as it looks, for those who rehearse."""
 
 

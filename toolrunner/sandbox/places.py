@@ -1,0 +1,71 @@
+"""Where things are for one call: working directory, home, what is ours, and what the host runs from. Reads the host only."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from toolrunner.config import config_home
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Absolute paths, resolved where they exist.
+
+    `ours` are state, configuration and runtime folders of toolrunner, never reachable; `code` is what this host imported or is
+    run by, never writable; `sockets` are the folders where a system keeps its sockets.
+    """
+
+    cwd: str
+    home: str
+    ours: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    sockets: tuple[str, ...] = ("/run",)
+
+    def absolute(self, path: str) -> str:
+        """A path as a profile writes it."""
+        if path == "~" or path.startswith("~/"):
+            path = self.home + path[1:]
+        return os.path.normpath(os.path.join(self.cwd, path))
+
+
+EXAMPLE = Places("/workspace", "/home/user")
+"""What the examples in profiles are about."""
+
+
+def places(cwd: str) -> Places:
+    """What is so now. `cwd` is absolute."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    sockets = ["/run", *([os.path.realpath(runtime)] if os.path.isabs(runtime) else [])]
+    home = os.path.expanduser("~")
+    return Places(os.path.realpath(cwd), os.path.realpath(home), _ours(runtime), _code(), tuple(dict.fromkeys(sockets)))
+
+
+def _ours(runtime: str) -> tuple[str, ...]:
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = state if os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
+    folders = [os.path.join(base, "toolrunner"), str(config_home()), f"/tmp/toolrunner-{os.geteuid()}"]  # noqa: S108 - the control socket's
+    if os.path.isabs(runtime):
+        folders.append(os.path.join(runtime, "toolrunner"))
+    return tuple(os.path.realpath(folder) for folder in folders)
+
+
+def _code() -> tuple[str, ...]:
+    """The interpreter and every module that this process has imported: what a call changed there would run with our rights.
+
+    A package is named once, by its top folder.
+    """
+    found = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and os.path.isabs(file):
+            found.add(os.path.realpath(_top(name, file)))
+    return tuple(sorted(path for path in found if not any(path.startswith(above + os.sep) for above in found)))
+
+
+def _top(name: str, file: str) -> str:
+    path = Path(file)
+    depth = name.count(".") if path.stem != "__init__" else name.count(".") + 1
+    return str(path.parents[depth - 1]) if 0 < depth <= len(path.parents) else file
