@@ -230,6 +230,8 @@ class KeptProcess:
     async def _ended(self, report: Report) -> Report:
         if report.cause == "lost" and self._stop_at is None:
             await self._link.settle()  # its warden died: the next call must not be sent to that one
+        if report.signals:  # a command that goes at once may leave no time for the keeper's "stopping"
+            self._pipes.stopping()
         return report
 
     def _on_message(self, kind: str) -> None:
