@@ -21,6 +21,7 @@ from toolrunner.history.entries import Noted, Reply
 from toolrunner.history.fold import Fold, fold
 from toolrunner.history.pairing import paired
 from toolrunner.history.projection import Unanswered, project
+from toolrunner.history.repairs.content import SKIP_SIGNATURE
 from toolrunner.history.rules.view import viewed
 from toolrunner.history.shapes import shape_of
 from toolrunner.markers import is_compacted_note
@@ -398,3 +399,39 @@ def test_arguments_that_are_no_json_are_sent_in_the_form_each_provider_takes() -
         log.end()
         log.turn("V")
         assert check(project(fold(log.records), provider), provider) == []
+
+
+def test_a_request_that_is_sent_anew_has_carried_what_came_meanwhile() -> None:
+    log = asked()
+    log.say("the build is done", "host")
+    log.send()  # nobody wrote how the first one failed
+    sent = blocks_of(project(fold(log.records[:-1]), "anthropic"), Provider.ANTHROPIC)
+    log.reply(text("Done."))
+    assert [type(entry).__name__ for entry in fold(log.records).entries] == ["Said", "Said", "Reply"]
+    assert blocks_of(project(fold(log.records), "anthropic"), Provider.ANTHROPIC)[: len(sent)] == sent
+
+
+@pytest.mark.parametrize(
+    "made_by, asked_model, signature",
+    [
+        (Provider.GEMINI, None, "c2ln"),
+        (Provider.GEMINI, "gemini-3-pro", "c2ln"),
+        (Provider.GEMINI, "gemini-3-flash", SKIP_SIGNATURE),
+        (Provider.ANTHROPIC, None, SKIP_SIGNATURE),
+        (Provider.ANTHROPIC, "gemini-3-pro", SKIP_SIGNATURE),
+        (Provider.ANTHROPIC, "gemini-2.5-flash", None),
+    ],
+)
+@pytest.mark.case("GM7")
+def test_a_signature_goes_to_the_model_that_made_it_and_a_constant_says_that_one_is_lost(
+    made_by: Provider, asked_model: str | None, signature: str | None
+) -> None:
+    log = asked(made_by)
+    calls = (call(1, made_by), call(2, made_by))
+    log.reply(*calls)
+    for one in calls:
+        log.call(one, "returned", "R")
+    messages = project(fold(log.records), "gemini", asked_model)
+    first, second = (part for part in messages[1]["parts"] if "functionCall" in part)
+    assert first.get("thoughtSignature") == signature
+    assert "thoughtSignature" not in second

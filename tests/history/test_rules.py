@@ -1,6 +1,7 @@
 """Every rule of every provider finds its minimal bad history, and nothing in a whole one; the repair of each is accepted."""
 
 import copy
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from history.samples import SIGNATURE, WHOLE, Items, cut, drop, insert, put, swa
 
 from toolrunner.errors import ConfigError
 from toolrunner.history import RULES, check, repair
+from toolrunner.history.repairs.work import UNKNOWN_ANSWER
 from toolrunner.wire import MalformedItem, Provider
 
 ANTHROPIC, CHAT, RESPONSES = Provider.ANTHROPIC, Provider.OPENAI_CHAT, Provider.OPENAI_RESPONSES
@@ -262,3 +264,22 @@ def test_what_is_no_message_at_all_is_named(provider: Provider, messages: list[A
 def test_an_unknown_provider_is_refused_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match="anthropic"):
         check([], "antropic")
+
+
+LATE = {
+    ANTHROPIC: lambda it: [*it[:2], it[4], it[3], {"role": "user", "content": [*it[2]["content"], *it[4]["content"]]}],
+    CHAT: lambda it: [*it[:3], it[6], it[3], it[4], *it[5:]],
+    GEMINI: lambda it: [*it[:2], it[4], it[3], {"role": "user", "parts": [*it[2]["parts"], *it[4]["parts"]]}],
+}
+
+
+@pytest.mark.parametrize("provider", LATE)
+def test_a_real_result_in_the_wrong_place_is_moved_and_none_is_made_up(provider: Provider) -> None:
+    messages = LATE[provider](WHOLE[provider]())
+    repairs = repair(messages, provider)
+    assert sum("moved behind its call" in one.text for one in repairs) == 2
+    assert all(one.removed is None for one in repairs)
+    said = json.dumps(messages)
+    assert said.count('"A"') == said.count('"B"') == 1
+    assert UNKNOWN_ANSWER not in said
+    assert check(messages, provider) == []
