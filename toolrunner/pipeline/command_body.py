@@ -5,7 +5,7 @@ from typing import final
 from toolrunner.facts import ProcessIdentity
 from toolrunner.pipeline.bodies import Body, Gate
 from toolrunner.pipeline.context import BodyServices
-from toolrunner.pipeline.ends import BodyEnd
+from toolrunner.pipeline.ends import BodyEnd, code_of
 from toolrunner.pipeline.exits import exit_failure, exit_value, output_content
 from toolrunner.pipeline.jobs import keep_or_end
 from toolrunner.pipeline.plans import launch_plan
@@ -14,6 +14,7 @@ from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.process import EndCause, Job, JobOrigin, Leftovers, Observer, Prepared, ProcessEnd, SpawnError
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
+from toolrunner.sandbox import contained
 from toolrunner.tasks import OwnedTask
 from toolrunner.tools import Reply
 
@@ -28,6 +29,7 @@ async def command_body(state: ActiveCall, services: Services) -> "CommandBody":
         services.jobs.require_room()
         job = Job(JobOrigin(run_id=state.run_id, what=state.name))
         show = _both(show, job)
+    plan = await contained(plan, services.sandbox, state.command.containing)
     prepared = await services.prepare_process(plan, on_output=show, sink=state.command.sink)
     return CommandBody(state, services, prepared, job)
 
@@ -79,7 +81,7 @@ class CommandBody(Body):
 
 def refused(state: ActiveCall, error: SpawnError) -> None:
     """The process was refused before its gate."""
-    state.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, Error(error.kind, error.message))
+    state.refuse(Outcome.REJECTED, code_of(error.kind), Error(error.kind, error.message))
 
 
 def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
@@ -102,4 +104,5 @@ def command_end(state: ActiveCall, end: ProcessEnd) -> BodyEnd:
         still_running=end.still_running,
         enforced=end.enforced,
         missing=end.missing,
+        sandbox=end.sandbox,
     )

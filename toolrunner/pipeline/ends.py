@@ -5,7 +5,7 @@ from typing import final
 
 from toolrunner.facts import Process, StillRunning
 from toolrunner.observe import Snapshot, Watch, Writer
-from toolrunner.results import Code, Ended, Error, Outcome
+from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Sandbox
 from toolrunner.tools import Reply
 
 
@@ -16,6 +16,11 @@ class Refusal:
     outcome: Outcome
     code: Code
     error: Error | None = None
+
+
+def code_of(kind: str) -> Code:
+    """The case of a process that was never started, by why it was not."""
+    return Code.SANDBOX_UNAVAILABLE if kind == ErrorKind.SANDBOX else Code.SPAWN_REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class BodyEnd:
     still_running: tuple[StillRunning, ...] | None = ()
     enforced: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    sandbox: Sandbox | None = None
     fatal: BaseException | None = None
 
 

@@ -218,13 +218,14 @@ def _assemble(state: ActiveCall, reply: Reply, error: Error | None) -> ToolResul
         still_running=still_running,
         enforced=_enforced(end) if end is not None else (),
         missing=end.missing if end is not None else (),
+        sandbox=end.sandbox if end is not None else None,
         notes=tuple(state.notes),
     )  # fmt: skip
 
 
 def _enforced(end: BodyEnd) -> tuple[str, ...]:
     kill_tree = ("kill_tree",) if end.process is not None and end.still_running == () else ()
-    return (*kill_tree, *end.enforced)
+    return tuple(dict.fromkeys((*kill_tree, *end.enforced)))
 
 
 def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:

@@ -6,7 +6,7 @@ from toolrunner.facts import AbortReason, Source, StopPhase
 from toolrunner.pipeline.bodies import torn_down
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.process import Prepared, ProcessEnd
-from toolrunner.results import Error, ErrorKind
+from toolrunner.results import Error
 
 
 async def released_end(state: ActiveCall, prepared: Prepared) -> ProcessEnd:
@@ -26,7 +26,7 @@ def never_ran(state: ActiveCall, end: ProcessEnd) -> bool:
     if end.started:
         return False
     error = end.spawn_error
-    state.never_ran(Error(error.kind, error.message) if error is not None else Error(ErrorKind.SETUP, "the command never ran"))
+    state.never_ran(Error(error.kind, error.message) if error is not None else None)
     return True
 
 

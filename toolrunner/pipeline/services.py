@@ -16,6 +16,7 @@ from toolrunner.policy import ApprovalDesk, Grants, Policy
 from toolrunner.process import JobTable, Prepared
 from toolrunner.records import Journal
 from toolrunner.results import ToolResult
+from toolrunner.sandbox import Sandbox
 from toolrunner.tasks import TaskRoot
 from toolrunner.tools import Catalogue
 
@@ -64,3 +65,5 @@ class Services:
     limits: Limits = field(default_factory=Limits)
     doubts: Doubts = field(default_factory=Doubts)
     session: str = ""
+    sandbox: Sandbox | None = None
+    """What contains every process; `prepare_process` does so with those that are not contained when they come to it."""

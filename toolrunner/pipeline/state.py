@@ -15,13 +15,13 @@ from toolrunner.abort import AbortSignal
 from toolrunner.calls import ToolCall
 from toolrunner.effects import EffectLedger, Scan
 from toolrunner.facts import AbortReason, GrantKey, Isolation, Note, Source, StillRunning, StopPhase
-from toolrunner.pipeline.ends import BodyEnd, CallWatch, Refusal
+from toolrunner.pipeline.ends import BodyEnd, CallWatch, Refusal, code_of
 from toolrunner.pipeline.environment import NOWHERE, Environment
 from toolrunner.pipeline.leases import Lease
 from toolrunner.pipeline.stop_trace import StopTrace
 from toolrunner.policy import Grant
 from toolrunner.process import Job
-from toolrunner.results import Code, Error, Outcome, ToolResult
+from toolrunner.results import Code, Error, ErrorKind, Outcome, ToolResult
 from toolrunner.tasks import Happening
 from toolrunner.tools import Command, Registration, Reply, Resource, ShellLine
 
@@ -201,15 +201,21 @@ class ActiveCall:
         # A call that is tried again was not stopped: what is on record is the time limit of the attempt before.
         self.stop_before, self.stop = self.stop, StopTrace()
 
-    def never_ran(self, error: Error) -> None:
-        """The release was made, and the exec answer proves that the command never ran: the one way to take `started` back."""
+    def never_ran(self, error: Error | None) -> None:
+        """The release was made, and the exec answer proves that the command never ran: the one way to take `started` back.
+
+        Without an error it was a stop that came first.
+        """
         self.attempts -= 1
         self.end = self.end_before
         if self.stop.reason is None:
             self.stop = self.stop_before
         if not self.attempts:
             self.started = False
-            self.refuse(Outcome.REJECTED, Code.SPAWN_REFUSED, error)
+            if error is None and self.stop.reason is not None:
+                self.refuse_because(self.stop.reason)
+            error = error or Error(ErrorKind.SETUP, "the command never ran")
+            self.refuse(Outcome.REJECTED, code_of(error.kind), error)
 
     def refuse_if_aborted(self) -> bool:
         """The check between two steps before dispatch: an abort, or the batch's deadline, closes the way.

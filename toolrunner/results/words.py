@@ -75,6 +75,7 @@ class ErrorKind(StrEnum):
     NOT_EXECUTABLE = "not_executable"
     TOO_LONG = "too_long"
     SETUP = "setup"
+    SANDBOX = "sandbox"
     LIMIT = "limit"
     HOOK = "hook"
     HOOK_TIMEOUT = "hook_timeout"

@@ -21,6 +21,7 @@ from toolrunner.policy import ApprovalDesk, Grants, Kept, Policy, Remember, reme
 from toolrunner.process import JobTable, Prepared
 from toolrunner.records import Journal
 from toolrunner.results import ToolResult
+from toolrunner.runner.containing import sandbox_of
 from toolrunner.runner.hub import Hub
 from toolrunner.runner.settings import Settings
 from toolrunner.tasks import TaskRoot
@@ -66,6 +67,7 @@ def assemble(  # noqa: PLR0913 - the one place where everything meets
         loop_call=loop_caller(post),
         loop_thread=threading.get_ident(),
         limits=settings.limits(),
+        sandbox=sandbox_of(settings.sandbox),
     )
 
 

@@ -21,19 +21,20 @@ from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.nesting import inside_body_of
 from toolrunner.pipeline.reconcile import reconcile_as
 from toolrunner.pipeline.services import Services
-from toolrunner.policy import ApprovalRequest, Approver, Decision, Policy
+from toolrunner.policy import Approver, Policy
 from toolrunner.process import JobTable, Processes, Supervisor
 from toolrunner.records import Journal, Observer
 from toolrunner.recovery import Recovered
 from toolrunner.registry import ChildCalls
 from toolrunner.results import BatchResult, ToolResult
+from toolrunner.runner.answering import Answering
 from toolrunner.runner.assembly import assemble
 from toolrunner.runner.batch import Batch
 from toolrunner.runner.blocking import BlockingRunner
 from toolrunner.runner.closing import close_runner
+from toolrunner.runner.containing import Containing
 from toolrunner.runner.events import EventBuffer
-from toolrunner.runner.lasting import Lasting, open_lasting
-from toolrunner.runner.registering import Registering
+from toolrunner.runner.lasting import open_lasting
 from toolrunner.runner.settings import DEFAULT_PARALLEL, Settings, require_deadline, require_limit
 from toolrunner.runner.shelf import Shelf
 from toolrunner.runner.submission import Submission
@@ -43,7 +44,7 @@ from toolrunner.tools import AnyTool, Tools
 
 
 @final
-class Runner(Registering):
+class Runner(Answering):
     """The front door: `async with Runner(tools) as runner: await runner.run("name", {...})`.
 
     Args:
@@ -65,10 +66,12 @@ class Runner(Registering):
         max_threads, max_processes: bodies of each kind at once, over all batches.
         spill_dir: a private folder for the output of commands past their limit, made when needed and left to whoever named it;
             without one such output is only counted.
+        sandbox: what contains every process of a call: a profile by name or file, or a `Sandbox`. Python bodies of this process
+            cannot be contained.
         supervisor: how processes are supervised; by default the best that this host can do.
 
     Raises:
-        DuplicateTool, ToolDefinitionError, ConfigError: before anything runs. JournalError when it is entered.
+        DuplicateTool, ToolDefinitionError, ConfigError, ProfileError: before anything runs. JournalError when it is entered.
     """
 
     def __init__(  # noqa: PLR0913 - the front door: each is a setting people look for by name
@@ -91,13 +94,15 @@ class Runner(Registering):
         max_threads: int = 32,
         max_processes: int | None = None,
         spill_dir: str | Path | None = None,
+        sandbox: Containing = None,
         supervisor: Callable[[], Processes] = Supervisor,
     ) -> None:
         self._settings = Settings(
             deps=deps, policy=policy, approver=approver, max_parallel=max_parallel, hook_timeout=hook_timeout,
             approval_timeout=approval_timeout, settle_timeout=settle_timeout, on_host_cancel=on_host_cancel,
             host_cancel_wait=host_cancel_wait, kill_after=kill_after, dedupe_by_arguments=dedupe_by_arguments,
-            max_threads=max_threads, max_processes=max_processes, spill_dir=spill_dir, supervisor=supervisor,
+            max_threads=max_threads, max_processes=max_processes, spill_dir=spill_dir, sandbox=sandbox,
+            supervisor=supervisor,
         )  # fmt: skip
         if journal is not None and session is not None:
             raise ConfigError("session", session, "None where a journal is given")
@@ -106,9 +111,6 @@ class Runner(Registering):
         self._shelf = Shelf()
         self._supervisor: Processes | None = None
         self._shutdown = AbortController(source=Source.SHUTDOWN)
-        self._services: Services | None = None
-        self._lasting = Lasting(None)
-        self._closed: str | None = "it was not entered; use `async with Runner(...) as runner`"
         self._pid = os.getpid()
 
     # Open and close.
@@ -120,7 +122,7 @@ class Runner(Registering):
         self._pid = os.getpid()
         self._lasting = await open_lasting(self._hub, self._session)
         with self._lasting.or_let_go():
-            self._supervisor = self._settings.supervisor()
+            self._supervisor = self._settings.processes()
             children = ChildCalls(
                 self._parts, keep=self._shelf.put, settled=self._shelf.settled, adopt=self._adopt, detach=self._detach
             )
@@ -275,24 +277,6 @@ class Runner(Registering):
     def jobs(self) -> JobTable:
         """Processes that outlive their calls: `list()`, `get(id)`, `await start(plan)`. They are ended when the runner closes."""
         return self._parts().jobs
-
-    # Approvals.
-
-    @property
-    def pending_approvals(self) -> tuple[ApprovalRequest, ...]:
-        """Questions that wait for an answer, those first that were asked elsewhere before a restart."""
-        return (*self._lasting.pending, *self._services.approvals.pending) if self._services is not None else ()
-
-    def decide(self, approval_id: str, decision: Decision) -> bool:
-        """Answer a pending question. True only for its first answer.
-
-        One that was asked before a restart lets its call go on in this runner under its own run id: with the arguments on record,
-        the deps of the runner, judged anew by policy and hooks, and only if the approval fits the tool as it is now. `wait` gives
-        its result.
-        """
-        if self._services is None or self._closed is not None:
-            return False
-        return self._lasting.decide(approval_id, decision) or self._services.approvals.decide(approval_id, decision)
 
     @staticmethod
     def blocking(tools: Iterable[Tools] = (), *, backend: str = "asyncio", **settings: Any) -> BlockingRunner:

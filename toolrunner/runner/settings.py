@@ -11,6 +11,7 @@ from toolrunner.pipeline.services import Limits
 from toolrunner.policy import Approver, Policy
 from toolrunner.process import Processes, Supervisor
 from toolrunner.process.probe import processes_at_once
+from toolrunner.runner.containing import ContainedProcesses, Containing, sandbox_of
 from toolrunner.runner.waiting import OnHostCancel
 
 DEFAULT_PARALLEL = 10
@@ -36,6 +37,7 @@ class Settings:
     max_threads: int = 32
     max_processes: int | None = None
     spill_dir: str | Path | None = None
+    sandbox: Containing = None
     supervisor: Callable[[], Processes] = Supervisor
 
     def __post_init__(self) -> None:
@@ -51,8 +53,15 @@ class Settings:
         spill = self.spill_dir
         _require(spill is None or (isinstance(spill, str | Path) and bool(str(spill))), "spill_dir", spill, "a folder, or None")
         _require(most is None or _is_count(most), "max_processes", most, "a whole number, 1 or more, or None")
+        # Read now: what holds is what was there when the runner was made, whatever becomes of the file.
+        object.__setattr__(self, "sandbox", sandbox_of(self.sandbox))
         words = [str(word) for word in OnHostCancel]
         _require(self.on_host_cancel in words, "on_host_cancel", self.on_host_cancel, " or ".join(map(repr, words)))
+
+    def processes(self) -> Processes:
+        """Where processes come from: the supervisor, each contained if they are to be."""
+        supervisor, sandbox = self.supervisor(), sandbox_of(self.sandbox)
+        return supervisor if sandbox is None else ContainedProcesses(supervisor, sandbox)
 
     def limits(self) -> Limits:
         """The bounds, as the pipeline reads them."""

@@ -5,7 +5,7 @@ anything runs.
 """
 
 from toolrunner.sandbox.profile import Profile, load_profile
-from toolrunner.sandbox.sandbox import Sandbox
+from toolrunner.sandbox.sandbox import Sandbox, contained
 from toolrunner.sandbox.words import BackendName, Guarantee
 
-__all__ = ["BackendName", "Guarantee", "Profile", "Sandbox", "load_profile"]
+__all__ = ["BackendName", "Guarantee", "Profile", "Sandbox", "contained", "load_profile"]

@@ -61,8 +61,8 @@ class Sandbox:
             found = found.narrowed(terms(narrower, where))
         return found
 
-    async def wrap(self, plan: LaunchPlan) -> LaunchPlan:
-        """The plan of the same command, contained.
+    async def wrap(self, plan: LaunchPlan, also: "Sandbox | None" = None) -> LaunchPlan:
+        """The plan of the same command, contained; with `also` by both.
 
         Raises:
             SpawnRefused: it cannot be contained as the profile says; why, and what would help. Nothing was started.
@@ -70,6 +70,8 @@ class Sandbox:
         where = places(os.fsdecode(plan.cwd) if plan.cwd is not None else os.getcwd())
         try:
             agreed = self.terms(where)
+            if also is not None:
+                agreed = agreed.both(also.terms(where))
         except ProfileError as error:
             raise SpawnRefused(SpawnErrorKind.SANDBOX, str(error)) from error
         if agreed.backend is BackendName.NONE:
@@ -158,3 +160,9 @@ def _environment(plan: LaunchPlan, agreed: Terms) -> dict[str, str]:
 def _limits(agreed: Terms) -> dict[int, int]:
     found = {resource.RLIMIT_AS: agreed.limits.memory, resource.RLIMIT_FSIZE: agreed.limits.file_size}
     return {which: most for which, most in found.items() if most is not None}
+
+
+async def contained(plan: LaunchPlan, *sandboxes: Sandbox | None) -> LaunchPlan:
+    """The plan under what there is of a runner's sandbox and a tool's. Raises SpawnRefused."""
+    first, *others = [*(each for each in sandboxes if each is not None), None]
+    return plan if first is None else await first.wrap(plan, also=others[0])

@@ -45,6 +45,11 @@ class Terms:
             ),
         )
 
+    def both(self, other: "Terms") -> "Terms":
+        """What both allow, where both were chosen by the host: then the other's backend counts, and it adds its variables."""
+        backend = other.backend if self.backend is BackendName.NONE else self.backend
+        return replace(self.narrowed(other), backend=backend, env=(*self.env, *other.env))
+
     def allows(self, access: Access, path: str) -> bool:
         """Whether the profiles allow it; `path` is absolute and normal."""
         if access is Access.CONNECT:

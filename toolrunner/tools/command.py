@@ -12,6 +12,7 @@ from typing import final
 
 from toolrunner.errors import ConfigError
 from toolrunner.process import DEFAULT_OUTPUT_LIMIT, Leftovers, Sink, Stdin, WindowSize
+from toolrunner.sandbox import Sandbox
 
 
 @final
@@ -24,10 +25,11 @@ class Command:
     host's own (`Stdin.INHERIT`); None gives /dev/null. `timeout` and `kill_after` are seconds and win over the tool's own. Exit
     statuses in `ok` are a success. `watch` adds folders to be scanned for changes. `sink` takes the output in full while it comes
     and holds the command back while it is slow; an abort releases it. `tty` gives it a terminal, of 24 rows and 80 columns if no
-    size is named; all its output is in stdout then. What outlives the command is ended, or kept as a job (`leftovers`).
+    size is named; all its output is in stdout then. What outlives the command is ended, or kept as a job (`leftovers`). `sandbox`
+    contains it: a profile's name or file, or a `Sandbox`; it can only take away from what the runner's own allows.
 
     Raises:
-        ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
+        ProfileError: a sandbox that does not load. ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
     """
 
     argv: Sequence[str]
@@ -42,6 +44,7 @@ class Command:
     sink: Sink | None = field(default=None, compare=False)
     tty: bool | WindowSize = False
     leftovers: Leftovers | str = Leftovers.KILL
+    sandbox: Sandbox | str | None = None
 
     def __post_init__(self) -> None:
         _check_argv(self.argv)
@@ -70,6 +73,12 @@ class Command:
         object.__setattr__(self, "ok", tuple(self.ok))
         object.__setattr__(self, "watch", watch)
         object.__setattr__(self, "leftovers", Leftovers(self.leftovers))
+        object.__setattr__(self, "sandbox", Sandbox(self.sandbox) if isinstance(self.sandbox, str) else self.sandbox)
+
+    @property
+    def containing(self) -> Sandbox | None:
+        """Its own sandbox, loaded when it was made."""
+        return None if isinstance(self.sandbox, str) else self.sandbox
 
 
 def _check_kind(what: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:

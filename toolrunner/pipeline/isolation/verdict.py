@@ -23,7 +23,9 @@ def worker_end(tool: AnyTool, end: ProcessEnd, answer: Answer | None, breach: st
     """How the body ended, as the pipeline tells it."""
     told = _without_answer(end, breach) if answer is None else _answered(tool, end, answer)
     by_clock = timed_out(end, answer)
-    return replace(told, timed_out=by_clock, process=end.facts, still_running=end.still_running, missing=end.missing)
+    return replace(
+        told, timed_out=by_clock, process=end.facts, still_running=end.still_running, missing=end.missing, sandbox=end.sandbox
+    )
 
 
 def _answered(tool: AnyTool, end: ProcessEnd, answer: Answer) -> BodyEnd:

@@ -96,5 +96,5 @@ def contained(kernel: Kernel, own: int) -> list[Stat]:
 def ask(kernel: Kernel, own: int, name: str) -> None:
     """The signal, then SIGCONT, to each process of a command that is contained."""
     for facts in contained(kernel, own):
-        for number in (signal.Signals[name], signal.SIGCONT):
+        for number in (getattr(signal, name), signal.SIGCONT):
             kernel.signal_other(facts.pid, facts.starttime, number)
