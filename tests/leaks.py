@@ -164,8 +164,11 @@ def clean_up(before: Snapshot, after: Snapshot) -> None:
                 os.close(descriptor)
         with suppress(ChildProcessError):
             os.waitpid(seen.pid, 0) if seen.ppid == os.getpid() else None
-    for path in after.files - before.files:
-        remove(Path(path))
+    own = Path(tempfile.gettempdir())
+    for path in map(Path, after.files - before.files):
+        # A folder in /tmp that bears our name may be anybody's checkout: it is told, and left.
+        if (own in path.parents and own != Path("/tmp")) or not path.is_dir():
+            remove(path)
     for number, action in zip(WATCHED_SIGNALS, before.signal_actions, strict=True):
         if signal.getsignal(number) is not action and (callable(action) or isinstance(action, int)):
             signal.signal(number, action)

@@ -30,8 +30,8 @@ class CrashHost:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
-    def crash(self, folder: Path, backend: str, at: int, mode: str) -> bool:
-        """One run, killed at its `at`-th append; False when it ended before it came so far."""
+    def crash(self, folder: Path, backend: str, at: float, mode: str) -> bool:
+        """One run, killed at its `at`-th append, or (mode "moment") after `at` seconds; False when it ended before."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"folder": str(folder), "backend": backend, "at": at, "mode": mode}

@@ -8,12 +8,13 @@ import anyio
 import pytest
 from recovery.crash_host import CALLS, JOURNAL, Truth, tools
 from recovery.crashes import MODES, CrashHost, check, crash_host, read, starts_per_name
+from recovery.matrix import matrix
 
 from toolrunner import Runner, SqliteJournal
 from toolrunner.facts import EffectState
 from toolrunner.results import Code
 
-pytestmark = [pytest.mark.anyio, pytest.mark.processes]
+pytestmark = pytest.mark.processes
 
 BOUND = 30.0
 """Seconds to open and run once more; the disk may be busy."""
@@ -48,6 +49,7 @@ async def run_again(folder: Path) -> None:
     assert set(starts_per_name(folder).values()) == {1}
 
 
+@pytest.mark.anyio
 async def test_killed_at_every_write_in_turn(host: CrashHost, tmp_path: Path, anyio_backend_name: str) -> None:
     """The moment around the write changes from write to write, and is another one on the other loop."""
     shift = 0 if anyio_backend_name == "asyncio" else 1
@@ -63,6 +65,14 @@ async def test_killed_at_every_write_in_turn(host: CrashHost, tmp_path: Path, an
     assert all(story.settled is not None for story in read(folder).stories.by_run.values())
 
 
+def test_killed_at_any_moment_under_load(tmp_path: Path) -> None:
+    """The 500 runs are made by `python tests/recovery/matrix.py`; these show that it works."""
+    figures = matrix(25, tmp_path, load=1)
+    assert figures.runs == 25
+    assert figures.killed > 0
+
+
+@pytest.mark.anyio
 async def test_killed_again_and_again_also_in_its_recovery(host: CrashHost, tmp_path: Path, anyio_backend_name: str) -> None:
     for seed in range(12):
         dice = random.Random(seed)  # noqa: S311 - repeatable, and no secret
