@@ -17,8 +17,9 @@ from toolrunner import starting
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
-from toolrunner.cli.commands import history, mending, reading, running
-from toolrunner.cli.commands.options import OwnJournal, OwnSession
+from toolrunner.cli.commands import history, mending, policies, reading, running
+from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession
+from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, chosen_sandbox
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import (
     BATCH,
@@ -47,7 +48,7 @@ from toolrunner.cli.standard import NoOutput, lose_no_result, open_streams
 from toolrunner.cli.voice import complain, terminal_width
 from toolrunner.cli.wish import Wish
 from toolrunner.control import NoPlace
-from toolrunner.errors import ConfigError, JournalError
+from toolrunner.errors import ConfigError, JournalError, PolicyError, ProfileError
 from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Stdin, WindowSize
 from toolrunner.results import schema
 from toolrunner.runner.settings import DEFAULT_PARALLEL
@@ -79,7 +80,7 @@ def main() -> None:
     except (BadTools, NotFound) as error:
         complain(str(error))
         status = exit_codes.USAGE
-    except (NotWritable, NoJournal) as error:
+    except (NotWritable, NoJournal, PolicyError, ProfileError) as error:
         complain(str(error))
         status = exit_codes.REFUSED
     except (JournalError, ConfigError, NoPlace) as error:  # of the commands that only look
@@ -154,6 +155,9 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result as JSON to FILE.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing when the command came to its own end.")] = False,
+    policy: OwnPolicy = None,
+    sandbox: OwnSandbox = None,
+    require: OwnGuarantees = None,
     session: OwnSession = None,
     journal: OwnJournal = None,
 ) -> int:
@@ -172,6 +176,8 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         output_limit=output_limit,
         stdin=_input(stdin, typed=tty and form is Form.OUTPUT),
         leftovers=leftovers,
+        policy=policies.chosen(policy),
+        sandbox=chosen_sandbox(sandbox, require),
         tty=(our_size() or WindowSize()) if tty else None,
     )
     return anyio.run(run, wish, Telling(form, report, quiet), _where(session, journal))
@@ -207,7 +213,7 @@ def _input(word: str | None, *, typed: bool) -> Stdin | Path:
 
 
 @app.command("batch", help=BATCH, short_help="Run calls from JSON Lines.")
-def _batch(
+def _batch(  # noqa: PLR0913 - each is an option people look for by name
     *,
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON Lines of calls; - is standard input.")],
     tools: Annotated[
@@ -215,6 +221,7 @@ def _batch(
     ] = None,
     max_parallel: Annotated[int, typer.Option(metavar="N", min=1, help="Parallel-safe calls at once.")] = DEFAULT_PARALLEL,
     resume: Annotated[bool, typer.Option("--resume", help="Leave out calls that are settled in the journal already.")] = False,
+    policy: OwnPolicy = None,
     session: OwnSession = None,
     journal: OwnJournal = None,
 ) -> int:
@@ -222,8 +229,10 @@ def _batch(
     if resume and session is None and journal is None:
         raise typer.BadParameter("--resume needs the --journal or --session in which calls are settled already")
     content = _content(file)
+    chosen = policies.chosen(policy)
     stdout = take_stdout()  # before anything of the user's is imported: it may print
-    return anyio.run(run_batch, Request(tuple(read_calls(content)), load_tools(tools or ()), max_parallel, where, resume), stdout)
+    request = Request(tuple(read_calls(content)), load_tools(tools or ()), max_parallel, where, resume, chosen)
+    return anyio.run(run_batch, request, stdout)
 
 
 def _content(file: str) -> bytes:
@@ -270,3 +279,4 @@ _journals.command("check", help=CHECK, short_help="Is it whole?")(mending.check_
 _journals.command("export", help=EXPORT, short_help="Print it as JSON Lines.")(mending.export_journal)
 app.add_typer(_journals, name="journal")
 app.add_typer(history.app, name="history")
+app.add_typer(policies.app, name="policy")

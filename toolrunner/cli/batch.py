@@ -15,14 +15,16 @@ import anyio.abc
 
 from toolrunner.calls import ToolCall
 from toolrunner.cli import exit_codes
+from toolrunner.cli.asker import approver
 from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.lines import Malformed, Numbered
 from toolrunner.cli.resume import resumed, settled_calls
-from toolrunner.cli.sink import Writer, write_last
+from toolrunner.cli.sink import Pause, Writer, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice
 from toolrunner.facts import StillRunningKind
 from toolrunner.journal import SqliteJournal
+from toolrunner.policy import Policy
 from toolrunner.process import Supervisor
 from toolrunner.records import CallDispatched, CallEnded, Record, StillRunningReport
 from toolrunner.results import ToolResult, result_to_json
@@ -59,6 +61,7 @@ class Request:
     max_parallel: int
     where: Where
     resume: bool = False
+    policy: Policy | None = None
 
 
 async def run_batch(request: Request, stdout: int) -> int:
@@ -75,6 +78,7 @@ class _BatchRun:
         self._voice = Voice(self._stdout, self._stderr)
         self._stops = Stops(self._told_to_stop, self._told_to_pause)
         self._supervisor = Supervisor()
+        self._pause = Pause()
         self._running: dict[str, str] = {}
         """run_id -> name of the calls whose bodies run."""
         self._done = 0
@@ -87,9 +91,12 @@ class _BatchRun:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stops.listen)
             async with (
-                Runner(tools, max_parallel=most, journal=self._journal, supervisor=lambda: self._supervisor) as runner,
+                Runner(
+                    tools, max_parallel=most, journal=self._journal, supervisor=lambda: self._supervisor,
+                    policy=self._request.policy, approver=approver(self._request.policy, self._pause, self._said),
+                ) as runner,
                 controlled(runner, self._journal, self._stops.abort.abort),
-            ):
+            ):  # fmt: skip
                 closed = anyio.Event()
                 self._stops.hurry.signal.on_abort(lambda: tasks.start_soon(self._close_now, runner, closed))
                 tasks.start_soon(self._show_progress)
@@ -143,6 +150,7 @@ class _BatchRun:
     async def _write(self, line: str) -> None:
         if self._stdout.error is not None:
             return
+        await self._pause.over()
         self._voice.clear()
         try:
             await write_last(self._stdout, line.encode(errors="replace") + b"\n", self._stops.hurry.signal)
@@ -166,6 +174,14 @@ class _BatchRun:
         os._exit(self._status())
 
     # What is said while it runs.
+
+    async def _said(self) -> None:
+        """Wait until what was said is written, and no status line stands where a question is about to."""
+        self._voice.clear()
+        try:
+            await write_last(self._stderr, b"", self._stops.hurry.signal)
+        except OSError:
+            pass
 
     def _on_event(self, record: Record) -> None:
         if isinstance(record, CallDispatched):
@@ -199,6 +215,7 @@ class _BatchRun:
         began = anyio.current_time()
         await anyio.sleep(PROGRESS_AFTER)
         while not self._stops.is_over:
+            await self._pause.over()
             seconds = anyio.current_time() - began
             total = sum(isinstance(line, ToolCall) for line in self._lines)
             running = f", running: {self._names()}" if self._running else ""

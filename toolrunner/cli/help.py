@@ -162,3 +162,26 @@ EXPORT = """Print a journal as JSON Lines, to be given to somebody: foreign text
   toolrunner journal export > shareable.jsonl
   toolrunner journal export --raw --session nightly > all.jsonl
 """
+
+POLICY = "What may run, what is asked first, what is denied: policies, and what they say of a call."
+
+POLICY_LIST = "Print the policies that can be named: yours (a file in your configuration folder) and those that are shipped."
+
+POLICY_SHOW = """Print what a policy says: its rules, what it extends, and how the workspace's .toolrunner/policy.toml narrows it.
+
+\b
+  toolrunner policy show ask
+  toolrunner policy show ./mine.toml --json
+"""
+
+POLICY_CHECK = """Read policies as `run` would: every key, every rule, every example.
+
+Exit status: 0 when all are good, else 1.
+"""
+
+POLICY_EXPLAIN = """Say what a policy says of a call, which rule says so, and which others speak about it. Nothing runs.
+
+\b
+  toolrunner policy explain --policy ask --tool shell --args '{"command": "git push"}'
+  toolrunner policy explain --policy ci --profile offline --tool write_file --args '{"path": "../x", "content": ""}' --json
+"""

@@ -15,12 +15,13 @@ import anyio
 import anyio.abc
 
 from toolrunner.cli import exit_codes
+from toolrunner.cli.asker import approver
 from toolrunner.cli.files import NotWritable, check_writable, write_file
 from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.keyboard import Raw, Seat
 from toolrunner.cli.records import record_line
 from toolrunner.cli.report import for_terminal, one_line, says_nothing_new
-from toolrunner.cli.sink import PassThrough, Writer, reader_gone, write_last
+from toolrunner.cli.sink import PassThrough, Pause, Writer, reader_gone, write_last
 from toolrunner.cli.stops import Stops
 from toolrunner.cli.voice import Voice, terminal_width
 from toolrunner.cli.wish import Wish
@@ -96,11 +97,16 @@ class _Run:
 
     async def _result(self) -> ToolResult:
         passes = self._telling.form is Form.OUTPUT
-        sink = PassThrough(self._stdout, self._stderr, self._stops.output_failed) if passes else None
+        pause = Pause()
+        sink = PassThrough(self._stdout, self._stderr, self._stops.output_failed, pause) if passes else None
+        policy = self._wish.policy
         async with (
-            Runner([self._wish.tool(sink)], journal=self._journal, supervisor=lambda: self._seat or self._supervisor) as runner,
+            Runner(
+                [self._wish.tool(sink)], journal=self._journal, supervisor=lambda: self._seat or self._supervisor,
+                policy=policy, approver=approver(policy, pause, self._flush),
+            ) as runner,
             controlled(runner, self._journal, self._stops.abort.abort),
-        ):
+        ):  # fmt: skip
             batch = runner.start_batch([self._wish.call()], signal=self._stops.abort.signal, on_event=self._on_event)
             if self._telling.form is Form.EVENTS:
                 await self._write_events(batch)

@@ -11,7 +11,8 @@ import queue
 import select
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import final
 
 import anyio
@@ -80,15 +81,48 @@ class Writer:
 
 
 @final
+class Pause:
+    """While a question stands at the terminal nothing else is written there. State: how many do."""
+
+    def __init__(self) -> None:
+        self._held = 0
+        self._over = anyio.Event()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held:
+                self._over.set()
+                self._over = anyio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        return self._held > 0
+
+    async def over(self) -> None:
+        """Wait until nobody is asked; a question has a limit of its own."""
+        while self._held:
+            await self._over.wait()
+
+
+@final
 class PassThrough:
     """A sink for a command's output: each stream to ours. `failed` is called once, when one of them cannot be written to."""
 
-    def __init__(self, stdout: Writer, stderr: Writer, failed: Callable[[str, OSError], object]) -> None:
+    def __init__(
+        self, stdout: Writer, stderr: Writer, failed: Callable[[str, OSError], object], pause: Pause | None = None
+    ) -> None:
         self._writers = {"stdout": stdout, "stderr": stderr}
+        self._pause = pause if pause is not None else Pause()
         self._failed: Callable[[str, OSError], object] | None = failed
 
     async def write(self, stream: str, data: bytes) -> None:
         """Hold the command back until it is written. After an error the rest goes nowhere: the call is being stopped for it."""
+        await self._pause.over()
         try:
             await self._writers[stream].write(data)
         except OSError as error:

@@ -7,7 +7,9 @@ from typing import Any, final
 
 from toolrunner.calls import ToolCall
 from toolrunner.cli.words import Word, from_json, to_json
+from toolrunner.policy import Policy
 from toolrunner.process import DEFAULT_GRACE, DEFAULT_OUTPUT_LIMIT, Leftovers, Sink, Stdin, WindowSize
+from toolrunner.sandbox import Sandbox
 from toolrunner.tools import AnyTool, Command, command_tool
 
 NAME = "command"
@@ -28,6 +30,8 @@ class Wish:
     stdin: Stdin | Path = Stdin.NULL
     tty: WindowSize | None = None
     leftovers: Leftovers = Leftovers.KILL
+    policy: Policy | None = None
+    sandbox: Sandbox | None = None
 
     def call(self) -> ToolCall:
         """The call. Values of `env` are in no record (they are where people put secrets); their names are."""
@@ -53,6 +57,8 @@ class Wish:
             arguments["tty"] = True
         if self.leftovers is not Leftovers.KILL:
             arguments["leftovers"] = str(self.leftovers)
+        if self.sandbox is not None:
+            arguments["sandbox"] = self.sandbox.name
         return arguments
 
     def tool(self, sink: Sink | None) -> AnyTool:
@@ -71,6 +77,7 @@ class Wish:
             output_limit: int = DEFAULT_OUTPUT_LIMIT,
             tty: bool = False,  # noqa: FBT002 - a field of its record
             leftovers: Leftovers = Leftovers.KILL,
+            sandbox: str | None = None,
         ) -> Command:
             """Run one command and pass its output on."""
             names = map(from_json, env or ())
@@ -84,6 +91,7 @@ class Wish:
                 watch=[from_json(root) for root in watch or ()],
                 sink=sink,
                 leftovers=leftovers,
+                sandbox=wish.sandbox if sandbox is not None else None,
                 tty=tty and (wish.tty or True),
             )
 

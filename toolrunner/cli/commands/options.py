@@ -16,6 +16,9 @@ OwnSession = Annotated[
     str | None, typer.Option("--session", metavar="NAME", help="Keep its records in this session. Default: a fresh one.")
 ]
 OwnJournal = Annotated[Path | None, typer.Option("--journal", metavar="PATH", help="Keep its records in this file.")]
+OwnPolicy = Annotated[
+    str | None, typer.Option("--policy", metavar="P", help="Allow, ask, deny by this policy: a name or a file. Default: none.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
