@@ -17,7 +17,7 @@ from toolrunner.history import check, repair
 from toolrunner.history.atoms import take_apart
 from toolrunner.history.closing import OpenTurn, closing_records, compaction, fork, safe_cut_points
 from toolrunner.history.drafts import Draft
-from toolrunner.history.entries import Noted, Reply
+from toolrunner.history.entries import Noted, Replied
 from toolrunner.history.fold import Fold, fold
 from toolrunner.history.pairing import paired
 from toolrunner.history.projection import Unanswered, project
@@ -267,7 +267,7 @@ def test_what_the_host_says_while_a_request_is_under_way_comes_behind_the_reply(
     log.say("the build is done", "host")
     log.reply(text("Done."))
     kinds = [type(entry).__name__ for entry in fold(log.records).entries]
-    assert kinds == ["Said", "Reply", "Said"]
+    assert kinds == ["Said", "Replied", "Said"]
 
 
 @pytest.mark.case("R5")
@@ -368,7 +368,7 @@ def test_an_end_that_comes_after_a_compaction_is_a_note() -> None:
     log.end()
     log.add(compaction(log.records, len(log.records), [CompactedItem("s")], "test"))
     log.ended(result(run_id, "read", "late", "c1"))
-    assert not any(isinstance(entry, Reply) for entry in fold(log.records).entries)
+    assert not any(isinstance(entry, Replied) for entry in fold(log.records).entries)
     assert "Late result" in repr(fold(log.records).entries[-1])
 
 
@@ -407,7 +407,7 @@ def test_a_request_that_is_sent_anew_has_carried_what_came_meanwhile() -> None:
     log.send()  # nobody wrote how the first one failed
     sent = blocks_of(project(fold(log.records[:-1]), "anthropic"), Provider.ANTHROPIC)
     log.reply(text("Done."))
-    assert [type(entry).__name__ for entry in fold(log.records).entries] == ["Said", "Said", "Reply"]
+    assert [type(entry).__name__ for entry in fold(log.records).entries] == ["Said", "Said", "Replied"]
     assert blocks_of(project(fold(log.records), "anthropic"), Provider.ANTHROPIC)[: len(sent)] == sent
 
 

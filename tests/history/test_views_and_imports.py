@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolrunner.facts import Image, Text
 from toolrunner.history import InterruptReason, check
-from toolrunner.history.entries import Marked, Reply, Said
+from toolrunner.history.entries import Marked, Replied, Said
 from toolrunner.history.fold import fold
 from toolrunner.history.importing import read_messages
 from toolrunner.history.projection import Unanswered, project
@@ -132,7 +132,7 @@ def test_a_conversation_held_elsewhere_can_go_on_with_any_provider(seed: int, ma
 @pytest.mark.case("H9")
 def test_who_said_what_survives_every_way(made_by: Provider, asked: Provider) -> None:
     history = read_messages(WHOLE[made_by](), made_by)
-    assert [type(entry) for entry in history.entries] == [Said, Reply, Reply, Said]
+    assert [type(entry) for entry in history.entries] == [Said, Replied, Replied, Said]
     (first, second) = history.replies()
     assert [(one.name, json.loads(one.arguments)) for one in first.calls] == [("read", {"path": "a"}), ("read", {"path": "b"})]
     assert [answer.content for answer in first.answers if answer] == [(Text("A"),), (Text("B"),)]
@@ -140,7 +140,7 @@ def test_who_said_what_survives_every_way(made_by: Provider, asked: Provider) ->
     sent = project(history, asked)
     assert check(sent, asked) == []
     again = read_messages(sent, asked)
-    assert [type(entry) for entry in again.entries] == [Said, Reply, Reply, Said]
+    assert [type(entry) for entry in again.entries] == [Said, Replied, Replied, Said]
     assert json.dumps(sent).index("read both") < json.dumps(sent).index("thanks")
 
 

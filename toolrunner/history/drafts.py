@@ -8,6 +8,7 @@ could not be sent again.
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import final
 
 from pydantic import TypeAdapter, ValidationError
@@ -52,13 +53,16 @@ def draft_to_json(draft: Draft) -> bytes:
     return json.dumps(asdict(draft), ensure_ascii=False).encode(errors="replace")
 
 
-_READER: TypeAdapter[Draft] = TypeAdapter(Draft)
+@cache
+def _reader() -> TypeAdapter[Draft]:
+    """Built at the first draft: there is one after a crash only."""
+    return TypeAdapter(Draft)
 
 
 def draft_from_json(content: bytes) -> Draft:
     """Read a file's content. Raises UnreadableDraft."""
     try:
-        return _READER.validate_json(content, strict=True)
+        return _reader().validate_json(content, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

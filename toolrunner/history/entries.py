@@ -9,7 +9,7 @@ from toolrunner.markers import InterruptReason
 from toolrunner.records import Block, CallBlock
 from toolrunner.wire import WireResult
 
-__all__ = ["Entry", "History", "Marked", "Noted", "Reply", "Said", "Summary"]
+__all__ = ["Entry", "History", "Marked", "Noted", "Replied", "Said", "Summary"]
 
 
 @final
@@ -24,7 +24,7 @@ class Said:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Replied:
     """What a model said, and the answers to its calls, in the order of the calls. An answer of None is still to come.
 
     `provider` and `model` say who sealed its thoughts: nobody else takes them.
@@ -70,7 +70,7 @@ class Summary:
     seq: int = 0
 
 
-Entry = Said | Reply | Marked | Noted | Summary
+Entry = Said | Replied | Marked | Noted | Summary
 
 
 @final
@@ -88,9 +88,9 @@ class History:
         """Calls without an answer yet, in model order. With one of these no request may be sent."""
         return tuple(call for reply in self.replies() for call, answer in _answered(reply) if answer is None)
 
-    def replies(self) -> Iterator[Reply]:
-        return (entry for entry in self.entries if isinstance(entry, Reply))
+    def replies(self) -> Iterator[Replied]:
+        return (entry for entry in self.entries if isinstance(entry, Replied))
 
 
-def _answered(reply: Reply) -> Iterator[tuple[CallBlock, WireResult | None]]:
+def _answered(reply: Replied) -> Iterator[tuple[CallBlock, WireResult | None]]:
     return zip(reply.calls, reply.answers, strict=True)

@@ -11,7 +11,7 @@ from typing import final
 
 from toolrunner.facts import EffectState
 from toolrunner.history.answers import Slot, late_note, made_up_answer
-from toolrunner.history.entries import Entry, History, Marked, Noted, Reply, Said, Summary
+from toolrunner.history.entries import Entry, History, Marked, Noted, Replied, Said, Summary
 from toolrunner.markers import InterruptReason, compacted_note, interrupt_reason
 from toolrunner.records import (
     AssistantAttempt,
@@ -264,10 +264,10 @@ def _in_doubt(slot: Slot) -> bool:
     return slot.result is not None and slot.result.effects.state is EffectState.UNKNOWN
 
 
-def _finished(told: _Told) -> Reply:
+def _finished(told: _Told) -> Replied:
     message = told.message
     answers = tuple(slot.wire() for slot in told.slots)
-    return Reply(message.provider, message.model, told.blocks, answers, message.interrupted, message.seq)
+    return Replied(message.provider, message.model, told.blocks, answers, message.interrupted, message.seq)
 
 
 def reason_of(record: TurnEnded) -> InterruptReason:

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolrunner.facts import Content, File, Image, Json, Text
 from toolrunner.history.atoms import Atom, ConversationShape, Kind, Side, grouped, take_apart
-from toolrunner.history.entries import Entry, History, Marked, Noted, Reply, Said
+from toolrunner.history.entries import Entry, History, Marked, Noted, Replied, Said
 from toolrunner.history.pairing import paired
 from toolrunner.history.shapes import shape_of
 from toolrunner.markers import is_host_text, marker_reason
@@ -41,7 +41,7 @@ def read_messages(messages: Sequence[object], provider: str, model: str = "") ->
         elif side is Side.USER:
             said = [atom for atom in atoms if atom.kind not in (Kind.RESULT, Kind.BLANK)]
             entries += _user(shape, said, number)
-    return History(tuple(entry for entry in entries if not isinstance(entry, Reply) or entry.blocks))
+    return History(tuple(entry for entry in entries if not isinstance(entry, Replied) or entry.blocks))
 
 
 def _turns(shape: ConversationShape, groups: Sequence[list[Atom]]) -> list[tuple[int, Side, list[Atom]]]:
@@ -57,7 +57,7 @@ def _turns(shape: ConversationShape, groups: Sequence[list[Atom]]) -> list[tuple
     return turns
 
 
-def _reply(shape: ConversationShape, atoms: Sequence[Atom], answers: Mapping[Atom, Atom], model: str, number: int) -> Reply:
+def _reply(shape: ConversationShape, atoms: Sequence[Atom], answers: Mapping[Atom, Atom], model: str, number: int) -> Replied:
     blocks, told = list[Block](), list[WireResult | None]()
     for atom in atoms:
         if atom.kind is Kind.CALL:
@@ -67,7 +67,7 @@ def _reply(shape: ConversationShape, atoms: Sequence[Atom], answers: Mapping[Ato
             told.append(_result(shape.provider, call, result.item) if result is not None else None)
         else:
             blocks += _words(shape.provider, atom)
-    return Reply(shape.provider, model, tuple(blocks), tuple(told), seq=number)
+    return Replied(shape.provider, model, tuple(blocks), tuple(told), seq=number)
 
 
 def _call(call: WireCall) -> CallBlock:

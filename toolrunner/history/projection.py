@@ -10,7 +10,7 @@ from types import MappingProxyType
 from toolrunner.errors import ToolrunnerError
 from toolrunner.facts import Text
 from toolrunner.history.atoms import ConversationShape, joined, take_apart
-from toolrunner.history.entries import Entry, History, Marked, Noted, Reply, Said, Summary
+from toolrunner.history.entries import Entry, History, Marked, Noted, Replied, Said, Summary
 from toolrunner.history.replies import anthropic, gemini, gemini_interactions, openai_chat, openai_responses
 from toolrunner.history.replies.common import made_up_id
 from toolrunner.history.shapes import shape_of
@@ -26,7 +26,7 @@ CHAINED_REFUSED = (
 )
 """What is said to whoever asks for `previous_response_id` or a server's conversation."""
 
-_REPLIES: MappingProxyType[Provider, Callable[[Reply, str | None], list[Item]]] = MappingProxyType(
+_REPLIES: MappingProxyType[Provider, Callable[[Replied, str | None], list[Item]]] = MappingProxyType(
     {
         Provider.ANTHROPIC: anthropic.messages,
         Provider.OPENAI_CHAT: openai_chat.messages,
@@ -80,13 +80,13 @@ def entry_messages(shape: ConversationShape, entry: Entry, model: str | None) ->
         case Summary(role="user"):
             return [shape.user((Text(entry.text),))]
         case Summary():
-            said = Reply(shape.provider, "", (TextBlock(entry.text),))
+            said = Replied(shape.provider, "", (TextBlock(entry.text),))
             return _REPLIES[shape.provider](said, None)
-        case Reply():
+        case Replied():
             return [*_REPLIES[shape.provider](entry, model), *_answers(shape, entry)]
 
 
-def _answers(shape: ConversationShape, reply: Reply) -> list[Item]:
+def _answers(shape: ConversationShape, reply: Replied) -> list[Item]:
     told = list[WireResult]()
     for number, (call, answer) in enumerate(zip(reply.calls, reply.answers, strict=True)):
         if answer is None or not call.name.strip():

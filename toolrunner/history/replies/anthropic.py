@@ -1,6 +1,6 @@
 """Anthropic: thoughts with their whole signature, text, then calls (AN5, AN6, AN10). Pure."""
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.history.replies.common import is_own, sendable, wire_call
 from toolrunner.history.shapes.anthropic import SERVER_CALLS
 from toolrunner.records import Block, CallBlock, ReasoningBlock, RedactedBlock, TextBlock, UnknownBlock
@@ -9,7 +9,7 @@ from toolrunner.wire import Item, Provider, call_item
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 
-def messages(reply: Reply, model: str | None) -> list[Item]:
+def messages(reply: Replied, model: str | None) -> list[Item]:
     own = is_own(reply, Provider.ANTHROPIC, model)
     blocks = [item for _, block in sendable(reply, Provider.ANTHROPIC) if (item := _item(reply, block, model, own=own))]
     blocks = _without_server_halves(blocks)
@@ -22,7 +22,7 @@ def messages(reply: Reply, model: str | None) -> list[Item]:
     return [{"role": "assistant", "content": ordered}] if ordered else []
 
 
-def _item(reply: Reply, block: Block, model: str | None, *, own: bool) -> Item | None:
+def _item(reply: Replied, block: Block, model: str | None, *, own: bool) -> Item | None:
     match block:
         case TextBlock(text=text) if text.strip():
             return {"type": "text", "text": text}

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.records import Block, CallBlock, ReasoningBlock, RedactedBlock, TextBlock, UnknownBlock
 from toolrunner.wire import CallKind, Provider, WireCall
 
@@ -16,12 +16,12 @@ def made_up_id(seq: int, number: int) -> str:
     return f"call_{seq}_{number}"
 
 
-def is_own(reply: Reply, provider: Provider, model: str | None) -> bool:
+def is_own(reply: Replied, provider: Provider, model: str | None) -> bool:
     """Whether what is sealed in a reply may be sent: its maker is asked again."""
     return reply.provider == provider and (model is None or reply.model == model)
 
 
-def sendable(reply: Reply, provider: Provider) -> Iterator[tuple[int, Block]]:
+def sendable(reply: Replied, provider: Provider) -> Iterator[tuple[int, Block]]:
     """The blocks that may be sent at all, numbered by their place: blanks, half calls and half thoughts go.
 
     Whether a sealed thought may be sent is the provider's module to say; another provider's own objects are never.
@@ -40,7 +40,7 @@ def sendable(reply: Reply, provider: Provider) -> Iterator[tuple[int, Block]]:
                 pass
 
 
-def wire_call(reply: Reply, call: CallBlock, provider: Provider, model: str | None) -> WireCall:
+def wire_call(reply: Replied, call: CallBlock, provider: Provider, model: str | None) -> WireCall:
     """The call as it is sent back: its maker gets all of it, others a function call and nothing that they did not make."""
     if reply.provider != provider:
         call_id = call.call_id

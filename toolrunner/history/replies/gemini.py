@@ -1,6 +1,6 @@
 """Gemini: parts in order, each with its own signature where it stood; thoughts themselves stay out (GM4, GM6, GM7). Pure."""
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.history.repairs.content import SKIP_SIGNATURE
 from toolrunner.history.replies.common import is_own, sendable, wire_call
 from toolrunner.records import Block, CallBlock, TextBlock, UnknownBlock
@@ -11,7 +11,7 @@ _UNSIGNED_MODELS = ("gemini-1", "gemini-2")
 """Models that ask for no signature. Of any other a call that has lost its own carries the constant that says so."""
 
 
-def messages(reply: Reply, model: str | None) -> list[Item]:
+def messages(reply: Replied, model: str | None) -> list[Item]:
     own = is_own(reply, Provider.GEMINI, model)
     parts = [part for _, block in sendable(reply, Provider.GEMINI) if (part := _part(reply, block, model, own=own))]
     first = next((number for number, part in enumerate(parts) if "functionCall" in part), None)
@@ -21,7 +21,7 @@ def messages(reply: Reply, model: str | None) -> list[Item]:
     return [{"role": "model", "parts": parts}] if parts else []
 
 
-def _part(reply: Reply, block: Block, model: str | None, *, own: bool) -> Item | None:
+def _part(reply: Replied, block: Block, model: str | None, *, own: bool) -> Item | None:
     match block:
         case TextBlock(text=text, signature=signature):
             signed = {"thoughtSignature": signature} if own and signature and block.closed else {}

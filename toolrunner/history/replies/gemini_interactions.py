@@ -1,13 +1,13 @@
 """Gemini Interactions: steps in order; a thought only with its signature, and only before something (GI4). Pure."""
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.history.replies.common import is_own, sendable, wire_call
 from toolrunner.records import Block, CallBlock, ReasoningBlock, TextBlock, UnknownBlock
 from toolrunner.wire import Item, Provider, call_item
 from toolrunner.wire.reading import plain
 
 
-def messages(reply: Reply, model: str | None) -> list[Item]:
+def messages(reply: Replied, model: str | None) -> list[Item]:
     own = is_own(reply, Provider.GEMINI_INTERACTIONS, model)
     steps = [step for _, block in sendable(reply, Provider.GEMINI_INTERACTIONS) if (step := _step(reply, block, model, own=own))]
     while steps and steps[-1]["type"] == "thought":
@@ -15,7 +15,7 @@ def messages(reply: Reply, model: str | None) -> list[Item]:
     return steps
 
 
-def _step(reply: Reply, block: Block, model: str | None, *, own: bool) -> Item | None:
+def _step(reply: Replied, block: Block, model: str | None, *, own: bool) -> Item | None:
     match block:
         case TextBlock(text=text) if text.strip():
             return {"type": "model_output", "content": [{"type": "text", "text": text}]}

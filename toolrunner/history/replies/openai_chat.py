@@ -1,12 +1,12 @@
 """OpenAI Chat: one message with its text and its calls; a thought goes back only beside calls (CH3, CH5). Pure."""
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.history.replies.common import is_own, sendable, wire_call
 from toolrunner.records import CallBlock, ReasoningBlock, TextBlock
 from toolrunner.wire import Item, Provider, call_item
 
 
-def messages(reply: Reply, model: str | None) -> list[Item]:
+def messages(reply: Replied, model: str | None) -> list[Item]:
     blocks = [block for _, block in sendable(reply, Provider.OPENAI_CHAT)]
     text = "\n".join(block.text for block in blocks if isinstance(block, TextBlock) and block.text.strip())
     calls = [

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolrunner.history.entries import Reply
+from toolrunner.history.entries import Replied
 from toolrunner.history.replies.common import is_own, sendable, wire_call
 from toolrunner.records import Block, CallBlock, ReasoningBlock, TextBlock, UnknownBlock
 from toolrunner.wire import Item, Provider, call_item
 from toolrunner.wire.reading import plain
 
 
-def messages(reply: Reply, model: str | None) -> list[Item]:
+def messages(reply: Replied, model: str | None) -> list[Item]:
     own = is_own(reply, Provider.OPENAI_RESPONSES, model)
     sent = {number for number, _ in sendable(reply, Provider.OPENAI_RESPONSES)}
     items, sealed = list[Item](), own
@@ -24,7 +24,7 @@ def messages(reply: Reply, model: str | None) -> list[Item]:
     return items
 
 
-def _keeps_thought(reply: Reply, number: int) -> bool:
+def _keeps_thought(reply: Replied, number: int) -> bool:
     """Whether the thought at this place is sealed, and what it led to is there, whole."""
     behind: Sequence[Block] = reply.blocks[number:]
     for block in behind:
@@ -45,7 +45,7 @@ def _keeps_thought(reply: Reply, number: int) -> bool:
     return False
 
 
-def _ids_match(reply: Reply, number: int, item_id: str | None) -> bool:
+def _ids_match(reply: Replied, number: int, item_id: str | None) -> bool:
     thought = reply.blocks[number]
     return not isinstance(thought, ReasoningBlock) or bool(thought.item_id) == bool(item_id)
 
@@ -57,7 +57,7 @@ def _thought(block: ReasoningBlock) -> Item:
     return {**named, **{key: plain(value) for key, value in block.provider_meta.items()}}
 
 
-def _items(reply: Reply, block: Block, model: str | None, *, sealed: bool) -> list[Item]:
+def _items(reply: Replied, block: Block, model: str | None, *, sealed: bool) -> list[Item]:
     match block:
         case TextBlock(text=text) if text.strip():
             message: Item = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
