@@ -8,6 +8,7 @@ is handed out as it lies there, so that a journal can always be shown, exported 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, final, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -42,12 +43,15 @@ class RawRecord:
     """Its type or version is of later days; otherwise it is no legal record."""
 
 
-_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in KINDS.values()}
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    """Built when the first record of its kind comes: all of them cost every start of a program 60 ms."""
+    return TypeAdapter(KINDS[kind])
 
 
 def to_json(record: Record) -> str:
     """The record as JSON text, without `seq`, which is the row's key."""
-    adapter = _ADAPTERS[type(record)]
+    adapter = _adapter(record.type)
     try:
         return adapter.dump_json(record, exclude={"seq"}).decode()
     except (PydanticSerializationError, UnicodeError, ValueError):
@@ -57,10 +61,9 @@ def to_json(record: Record) -> str:
 
 def from_json(seq: int, kind: str, version: int, run_id: str, text: str) -> Record | RawRecord:
     """Read one record. Raises nothing: what cannot be read as a record is a `RawRecord`."""
-    known = KINDS.get(kind)
-    if known is not None and version == VERSIONS[kind]:
+    if version == VERSIONS.get(kind):
         try:
-            record: Record = _ADAPTERS[known].validate_json(text)
+            record: Record = _adapter(kind).validate_json(text)
         except ValidationError:
             pass  # the slow way tells a limit of the quick reader from what is no record
         else:
@@ -82,7 +85,7 @@ def _slowly(seq: int, kind: str, version: int, run_id: str, text: str) -> Record
         return RawRecord(seq, run_id, kind, version, content, problem, is_later=True)
     try:
         current = upcast(kind, version, content)
-        record: Record = _ADAPTERS[KINDS[kind]].validate_python(current)
+        record: Record = _adapter(kind).validate_python(current)
         return replace(record, seq=seq)
     except (ValueError, TypeError, KeyError, RecursionError) as error:  # a ValidationError is a ValueError
         return RawRecord(seq, run_id, kind, version, content, str(error))

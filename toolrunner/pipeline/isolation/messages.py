@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, final
 
-from pydantic import Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from toolrunner.facts import Content, EffectStage
 from toolrunner.results import Code, Ended, Error, ToolResult
@@ -158,8 +158,10 @@ class Answer:
 FromWorker = EffectPlan | EffectEnd | Say | Step | FollowUp | ChildCall | Answer
 FromHost = Start | Abort | Planned | ChildResult
 
-FROM_WORKER: TypeAdapter[FromWorker] = TypeAdapter(Annotated[FromWorker, Field(discriminator="type")])
-FROM_HOST: TypeAdapter[FromHost] = TypeAdapter(Annotated[FromHost, Field(discriminator="type")])
+# Built at the first message: most programs that import this never have a worker.
+_LATER = ConfigDict(defer_build=True)
+FROM_WORKER: TypeAdapter[FromWorker] = TypeAdapter(Annotated[FromWorker, Field(discriminator="type")], config=_LATER)
+FROM_HOST: TypeAdapter[FromHost] = TypeAdapter(Annotated[FromHost, Field(discriminator="type")], config=_LATER)
 
 
 def frame(message: FromWorker | FromHost) -> bytes:
