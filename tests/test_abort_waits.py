@@ -1,5 +1,6 @@
 """Waiting for an abort: wait, scopes, time."""
 
+import signal
 import threading
 from typing import Any
 
@@ -138,3 +139,35 @@ class TestVirtualTime:
         merged = AbortSignal.any(AbortSignal.timeout(20), AbortSignal.timeout(10))
         await trio.sleep(30)
         assert merged.reason == AbortReason("timeout", "10 s passed")
+
+
+async def test_a_signal_made_of_the_same_one_twice_is_told_once_and_forgotten() -> None:
+    controller = AbortController()
+    came = list[str]()
+    twice = AbortSignal.any(controller.signal.immediate(), controller.signal)
+    twice.on_abort(lambda: came.append("both"))
+    controller.abort(mode="drain")  # only one of the two parts hears of it
+    await settled()
+    assert came == ["both"]
+    controller.abort()
+    await settled()
+    assert came == ["both"]
+    assert subscriptions(controller) == 0
+
+
+@pytest.mark.uvloop
+async def test_an_abort_by_a_signal_handler_wakes_a_loop_that_sleeps() -> None:
+    """Inside a step of a task the loop is not woken, as it looks before it sleeps; here it sleeps already."""
+    controller = AbortController()
+    before = signal.signal(signal.SIGALRM, lambda *_: controller.abort("alarm"))
+    try:
+        with anyio.fail_after(60) as limit:
+            told = list[float]()
+            controller.signal.on_abort(lambda: told.append(anyio.current_time()))
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            await controller.signal.wait()
+        assert told
+        assert limit.deadline - told[0] > 30, "it slept on until its own timer woke it"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -54,23 +54,39 @@ class Cause:
 
 @final
 class _Subscription:
-    """One callback, to be run once on the loop it was registered on."""
+    """One callback, to be run once on the loop it was registered on. It stands in the list of each part of its signal.
 
-    __slots__ = ("_fn", "_post", "immediate_only")
+    State: `_fn`, taken by whoever runs it or takes it back, both on that loop.
+    """
 
-    def __init__(self, fn: Callable[[], object], post: Post, *, immediate_only: bool) -> None:
-        self._fn = fn
+    __slots__ = ("_fn", "_post", "_signal")
+
+    def __init__(self, fn: Callable[[], object], post: Post, signal: "AbortSignal") -> None:
+        self._fn: Callable[[], object] | None = fn
         self._post = post
-        self.immediate_only = immediate_only
+        self._signal = signal
 
     def fire(self) -> None:
+        """Have the callback run soon. More than one part may fire, and each may do so once; it runs once all the same."""
         # A closed loop has nobody left to tell: RuntimeError (asyncio), trio.RunFinishedError (a RuntimeError too).
         with contextlib.suppress(RuntimeError):
             self._post(self._run)
 
+    def take_back(self) -> None:
+        """Forget the callback, and be forgotten by every part."""
+        self._fn = None
+        for part in self._signal._parts:  # noqa: SLF001 - a signal's subscription is its own
+            part.latch.unsubscribe(self)
+
     def _run(self) -> None:
+        fn = self._fn
+        if fn is None:
+            return
+        # Off every part's list, too: one that lives on (a runner's shutdown) would keep all that `fn` refers to.
+        self.take_back()
+        self._signal._observe()  # noqa: SLF001
         try:
-            self._fn()
+            fn()
         except Exception:  # foreign callback; on trio it would otherwise bring the whole run down
             _logger.exception("an on_abort callback raised")
 
@@ -83,12 +99,12 @@ class _Latch:
     abort after it). Both are written with `dict.setdefault`, which is atomic, so the first writer wins.
     """
 
-    __slots__ = ("_causes", "_keys", "_subscriptions")
+    __slots__ = ("_causes", "_subscriptions")
 
     def __init__(self) -> None:
         self._causes: dict[str, Cause] = {}
-        self._subscriptions: dict[int, _Subscription] = {}
-        self._keys = itertools.count()
+        self._subscriptions: dict[_Subscription, bool] = {}
+        """Who is to be told, and whether of immediate aborts only."""
 
     def store(self, reason: AbortReason, mode: AbortMode) -> bool:
         cause = Cause(next(_orders), reason, mode)
@@ -107,20 +123,24 @@ class _Latch:
         upgrade = self._causes.get("upgrade")
         return None if upgrade is None else Cause(upgrade.order, first.reason, upgrade.mode)
 
-    def subscribe(self, subscription: _Subscription) -> Callable[[], None]:
-        key = next(self._keys)
-        self._subscriptions[key] = subscription
+    def subscribe(self, subscription: _Subscription, *, immediate_only: bool) -> None:
+        # Of two parts with this latch the one that hears more counts.
+        self._subscriptions[subscription] = immediate_only and self._subscriptions.get(subscription, True)
         # Registered first, looked at second: an abort between the two is seen by one of them, and `pop` lets only one fire.
         if self._causes:  # else there is nothing to tell anybody; a runner's shutdown has a subscription per running body
             self._notify()
-        return lambda: self._subscriptions.pop(key, None) and None
+
+    def unsubscribe(self, subscription: _Subscription) -> None:
+        self._subscriptions.pop(subscription, None)
 
     def _notify(self) -> None:
-        for key in tuple(self._subscriptions):
-            subscription = self._subscriptions.get(key)
-            if subscription is None or self.cause(immediate_only=subscription.immediate_only) is None:
+        told = {only: self.cause(immediate_only=only) is not None for only in (False, True)}
+        # The keys alone: a pair for each would be memory that a collection may be begun for, whose finalizers may abort, too.
+        for subscription in tuple(self._subscriptions):
+            immediate_only = self._subscriptions.get(subscription)
+            if immediate_only is None or not told[immediate_only]:
                 continue
-            if self._subscriptions.pop(key, None) is not None:
+            if self._subscriptions.pop(subscription, None) is not None:
                 subscription.fire()
 
 
@@ -216,26 +236,10 @@ class AbortSignal:
 
         A signal that is aborted already calls it soon as well. What `fn` raises is logged. Raises `ConfigError` outside a loop.
         """
-        pending = [fn]
-        undo: list[Callable[[], None]] = []
-
-        def unsubscribe() -> None:
-            pending.clear()
-            for unsubscribe_part in undo:
-                unsubscribe_part()
-
-        def once() -> None:
-            told = pending[:]
-            # Off every part's list, too: one that lives on (a runner's shutdown) would keep all that `fn` refers to.
-            unsubscribe()
-            if told:
-                self._observe()
-                told[0]()
-
-        post = poster()
-        undo += [part.latch.subscribe(_Subscription(once, post, immediate_only=part.immediate_only)) for part in self._parts]
-
-        return unsubscribe
+        subscription = _Subscription(fn, poster(), self)
+        for part in self._parts:
+            part.latch.subscribe(subscription, immediate_only=part.immediate_only)
+        return subscription.take_back
 
     @contextlib.asynccontextmanager
     async def scope(self) -> AsyncGenerator[anyio.CancelScope]:

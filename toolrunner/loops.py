@@ -7,7 +7,7 @@ import contextvars
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, final
 
 import anyio
 from anyio.lowlevel import current_token
@@ -21,6 +21,18 @@ class Post(Protocol):
     """Runs a callback on one loop, soon. From any thread, signal handler or finalizer; RuntimeError once the loop closed."""
 
     def __call__(self, fn: Callable[[], object], /) -> object: ...
+
+
+class NativeEvent(Protocol):
+    """An event of the running library itself. `anyio.Event` is one of these in a wrapping that costs more than the event."""
+
+    def set(self) -> object:
+        """Wake all who wait."""
+        ...
+
+    async def wait(self) -> object:
+        """Wait until it is set."""
+        ...
 
 
 class LoopCall(Protocol):
@@ -45,14 +57,41 @@ def native_loop() -> Any:
         return loop
 
 
+def native_event() -> NativeEvent:
+    """An event of the library that runs here."""
+    event: NativeEvent = sys.modules["asyncio" if hasattr(native_loop(), "call_soon") else "trio"].Event()
+    return event
+
+
 def poster() -> Post:
     """The running loop's way to take a callback from outside. On asyncio it runs in a copy of the current context."""
     native = native_loop()
     if hasattr(native, "call_soon_threadsafe"):
-        context = _callback_context()
-        return lambda fn: native.call_soon_threadsafe(fn, context=context)
+        return _AsyncioPost(native)
     post: Post = native.run_sync_soon
     return post
+
+
+@final
+class _AsyncioPost:
+    """`Post` for one asyncio loop. Never changed."""
+
+    __slots__ = ("_context", "_loop")
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+        self._context = _callback_context()
+
+    def __call__(self, fn: Callable[[], object], /) -> None:
+        loop = self._loop
+        # Inside a step of one of its tasks a loop need not be woken, which is a write to a socket: it is between two looks at
+        # what is ready, also for a signal handler or finalizer that interrupted the step. Anywhere else it may be asleep, or
+        # about to be.
+        asyncio = sys.modules["asyncio"]
+        if asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None:  # noqa: SLF001 - as in `native_loop`
+            loop.call_soon(fn, context=self._context)
+        else:
+            loop.call_soon_threadsafe(fn, context=self._context)
 
 
 def _callback_context() -> contextvars.Context:

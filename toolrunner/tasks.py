@@ -14,7 +14,7 @@ from typing import Any, Protocol, final
 import anyio
 import anyio.lowlevel
 
-from toolrunner.loops import current_native_task, spawn_detached
+from toolrunner.loops import NativeEvent, current_native_task, native_event, spawn_detached
 
 _logger = logging.getLogger("toolrunner")
 
@@ -46,7 +46,7 @@ class Happening:
 
     def __init__(self) -> None:
         self._happened = False
-        self._event: anyio.Event | None = None
+        self._event: NativeEvent | None = None
 
     def is_set(self) -> bool:
         """Whether it happened. Never goes back to False."""
@@ -64,7 +64,7 @@ class Happening:
             await anyio.lowlevel.checkpoint()
             return
         if self._event is None:
-            self._event = anyio.Event()
+            self._event = native_event()
         await self._event.wait()
 
 
