@@ -62,7 +62,7 @@ def _with_worktrees(table: Table) -> Table:
     levels = dict(table.levels)
     for root in write_roots(table):
         common = _common_folder(root)
-        if common is not None and table.level(common) is Level.READ:
+        if common is not None and table.level(common) is not Level.HIDDEN:
             levels[common] = Level.WRITE
     return Table(levels)
 

@@ -97,6 +97,8 @@ class Sandbox:
     @staticmethod
     def _contained(plan: LaunchPlan, agreed: Terms, where: Places, found: probing.Found, user: User) -> LaunchPlan:
         table = protected(resolved(_with_resolver(agreed)), where, names=agreed.protect)
+        if table.level(where.cwd) < Level.READ:
+            raise _refused(agreed, f"the working directory {where.cwd!r} is hidden by it")
         promises = Promises(agreed)
         promises.hold(absent(table) if agreed.protect else [])
         promises.check()

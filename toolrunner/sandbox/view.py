@@ -83,6 +83,8 @@ def table(filesystem: Filesystem, network: Network, places: Places) -> Table:
         (filesystem.deny_read, Level.HIDDEN),  # last: of two rules on one path the stricter decides
     ):
         levels.update((places.absolute(path), level) for path in paths)
+    if places.cwd not in levels and Table(levels).level(places.cwd) in (Level.EMPTY, Level.PRIVATE):
+        levels[places.cwd] = Level.READ  # a command has to be somewhere, also below a /tmp that is its own
     return Table(levels).capped([places.absolute(path) for path in filesystem.deny_write], Level.READ)
 
 

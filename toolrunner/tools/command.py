@@ -29,7 +29,8 @@ class Command:
     contains it: a profile's name or file, or a `Sandbox`; it can only take away from what the runner's own allows.
 
     Raises:
-        ProfileError: a sandbox that does not load. ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
+        ConfigError: an empty or non-text argv, a NUL byte, a bad environment name, a time that is no number of seconds.
+        ProfileError: a sandbox that does not load.
     """
 
     argv: Sequence[str]
