@@ -24,10 +24,14 @@ from toolrunner.process import Abilities, Supervisor
 from toolrunner.process.cgroups import describe_own
 from toolrunner.process.probe import processes_at_once
 from toolrunner.runner.settings import DEFAULT_PARALLEL
+from toolrunner.sandbox import probing
 
 DISTRIBUTION = "agent-toolrunner"
 OTHER = "toolrunner"
 """Another project on the index, with our import name."""
+
+NOBODY = 65534
+"""The overflow user, whom every system has."""
 
 PROBE_BOUND = 10.0
 """Seconds for the supervising process to prove itself; it takes 20 ms where it works."""
@@ -59,6 +63,8 @@ class Findings:
     max_processes: int
     cgroup: str
     open_files: int | None
+    sandbox: tuple[str, ...]
+    """What became of each program that could contain commands; the first that works is used. None is needed to run commands."""
     promises: tuple[Promise, ...]
     limits: tuple[str, ...]
 
@@ -81,6 +87,7 @@ async def examine() -> Findings:
         max_processes=processes_at_once(),
         cgroup=_cgroup(),
         open_files=_open_files(),
+        sandbox=await _sandboxes(),
         promises=tuple(_promises(abilities)),
         limits=(
             "a tool of the same user can read this program's own environment and files; only a sandbox closes that",
@@ -106,6 +113,23 @@ async def _abilities() -> Abilities:
         return Abilities(Containment.BEST_EFFORT, None, (f"no answer within {PROBE_BOUND:.0f} s",), 1)
     finally:
         await supervisor.aclose()
+
+
+async def _sandboxes() -> tuple[str, ...]:
+    """Each candidate, run as a plain user: root is never contained, so what works for it alone is of no use."""
+    if sys.platform != "linux":
+        return ("none: sandboxes need Linux",)
+    _, tried = await probing.find((NOBODY, NOBODY) if os.geteuid() == 0 else None, overlay=True)
+    if not tried:
+        return (f"none: {probing.INSTALL}",)
+    return tuple(f"bubblewrap {each.path}: {_ability(each)}" for each in tried)
+
+
+def _ability(found: probing.Found) -> str:
+    if found.problem is not None:
+        return f"does not work: {found.problem}"
+    nested = "" if found.forbids_nesting else ", but leaves commands free to make namespaces of their own"
+    return f"works{nested}; {'with' if found.overlays else 'without'} overlays"
 
 
 def _promises(abilities: Abilities) -> Iterator[Promise]:
@@ -202,4 +226,6 @@ def _facts(findings: Findings) -> Iterator[tuple[str, str]]:
     yield "containment", findings.containment
     yield "supervised by", findings.supervised_with or "nothing"
     yield "cgroup", findings.cgroup
+    for text in findings.sandbox:
+        yield "sandbox", text
     yield "open files", str(findings.open_files) if findings.open_files is not None else "unknown"

@@ -18,6 +18,8 @@ from toolrunner.sandbox.user import User
 PROBE_BOUND = 10.0
 """Seconds for one probe, which takes 10 ms: a machine that needs more is in trouble, and waiting longer tells nothing new."""
 
+INSTALL = "there is no bubblewrap; install it (apt install bubblewrap), or pip install 'agent-toolrunner[sandbox]'"
+
 MARK = "toolrunner-probe"
 
 SCRIPT = """

@@ -138,7 +138,7 @@ def _refused(agreed: Terms, why: str) -> SpawnRefused:
 
 def _why_none(tried: tuple[probing.Found, ...]) -> str:
     if not tried:
-        return "there is no bubblewrap; install it (apt install bubblewrap), or pip install 'agent-toolrunner[sandbox]'"
+        return probing.INSTALL
     return "no bubblewrap works here: " + "; ".join(f"{each.path}: {each.problem}" for each in tried)
 
 
