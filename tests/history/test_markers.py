@@ -92,7 +92,7 @@ def test_a_marker_with_one_character_changed_is_none(text: str, data: st.DataObj
 def host_texts() -> list[str]:
     notes = [tool_in_flight_note(reason, ["shell", "a`b"]) for reason in InterruptReason]
     late = [late_result_note("shell", end, effects) for end, effects in itertools.product(LATE_ENDS, LATE_EFFECTS)]
-    return [*MARKERS, EARLIER_LEFT_OUT, *notes, *late, compacted_note(["shell", "a`b"])]
+    return [*sorted(MARKERS), EARLIER_LEFT_OUT, *notes, *late, compacted_note(["shell", "a`b"])]
 
 
 @pytest.mark.parametrize("text", host_texts())

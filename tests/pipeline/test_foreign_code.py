@@ -219,7 +219,7 @@ async def test_the_code_of_what_hooks_and_wrappers_raise_is_preserved(where: str
     assert "no credit" in text(result)
 
 
-@pytest.mark.parametrize("answer", [True, "allow", {"kind": "allow"}, 0, object()], ids=repr)
+@pytest.mark.parametrize("answer", [True, "allow", {"kind": "allow"}, 0, object()], ids=lambda answer: type(answer).__name__)
 async def test_an_answer_of_a_pre_hook_that_is_none_starts_nothing(answer: Any) -> None:
     async with open_runner([fail]) as runner:
 
