@@ -4,11 +4,12 @@
     async with Runner(tools, journal=session.journal) as runner, AgentLoop(model, runner, session) as agent:
         result = await agent.prompt("...")
 
-`loop` = the front door, `inbox` and `phases` = the state machine of messages, wakes and stops, `turn` = steps, `streaming` = one
-request, `session` = the log, `drafts` = what a kill leaves of a reply. `model` = what a model is, `providers` = those of the
-official SDKs, each behind the extra `agent`.
+`loop` = the front door, `inbox` and `phases` = the state machine of messages, wakes and stops, `driver` and `turn` = steps,
+`asking` and `streaming` = one request, `session` = the log, `drafts` = what a kill leaves of a reply, `approvals` = who is asked
+for a call. `model` = what a model is, `providers` = those of the official SDKs, each behind the extra `agent`.
 """
 
+from toolrunner.agent.approvals import NoOpenTurn, TurnApprover
 from toolrunner.agent.frames import Frame, StreamChunk, StreamEnded, StreamStarted
 from toolrunner.agent.hooks import Hooks, StepView
 from toolrunner.agent.inbox import Message, MessageState
@@ -33,6 +34,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelRequest",
+    "NoOpenTurn",
     "Outside",
     "Prices",
     "Retries",
@@ -46,5 +48,6 @@ __all__ = [
     "StreamEnded",
     "StreamStarted",
     "TruncatedCalls",
+    "TurnApprover",
     "TurnResult",
 ]

@@ -240,6 +240,11 @@ class AgentLoop:
     def status(self) -> Status:
         return self._phases.status
 
+    @property
+    def turn_id(self) -> str | None:
+        """The turn that is open; None: none is."""
+        return self._driver.turn.turn_id if self._driver.turn is not None else None
+
     async def wait_idle(self) -> None:
         """Wait until nothing is under way, what was latched included."""
         while (activity := self._phases.activity) is not None:
