@@ -5,14 +5,14 @@ only of rules that share a key with the call: a folder, a domain, a word. With 2
 millisecond and a few hundredths of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from toolrunner.facts import Annotations
 from toolrunner.policy.conditions import Conditions, compiled
 from toolrunner.policy.reading.call import Reading
-from toolrunner.policy.reading.paths import ancestors
+from toolrunner.policy.reading.paths import lookups
 from toolrunner.policy.reading.subject import Subject
 from toolrunner.policy.rule import Rule
 from toolrunner.policy.verdicts import STRICTEST_FIRST, Verdict
@@ -50,21 +50,24 @@ class _Table:
         return None
 
 
+_Tables = tuple[list[_Table], frozenset[str]]
+"""By verdict, the strictest first; and the sorts of keys in them."""
+
+
 @final
 class Choice:
     """The rules of one policy. `workspace` is where their relative paths begin."""
 
     def __init__(self, rules: Sequence[Rule], workspace: str) -> None:
         self._rules = [(rule, _conditions(rule, workspace)) for rule in rules]
-        self._tables: dict[_Kind, dict[Verdict, _Table]] = {}
+        self._tables: dict[_Kind, _Tables] = {}
 
     def find(self, reading: Reading) -> Rule | None:
         """The strictest rule that speaks about the call."""
-        tables = self._of(reading.subject)
-        keyed = any(table.by_key for table in tables.values() if table.certain is None)
-        keys = _keys(reading, tables.values()) if keyed else ()
-        for verdict in STRICTEST_FIRST:
-            found = tables[verdict].find(reading, keys)
+        tables, sorts = self._of(reading.subject)
+        keys = _keys(reading, sorts) if sorts else ()
+        for table in tables:
+            found = table.find(reading, keys)
             if found is not None:
                 return found
         return None
@@ -79,16 +82,15 @@ class Choice:
             and (conditions is None or conditions.match(reading))
         ]
 
-    def _of(self, subject: Subject) -> dict[Verdict, _Table]:
+    def _of(self, subject: Subject) -> _Tables:
         kind = _kind(subject)
         found = self._tables.get(kind)
         if found is None:
             if len(self._tables) >= MOST_KINDS:
                 self._tables.clear()
             chosen = [one for one in self._rules if one[0].is_for(*kind)]
-            found = self._tables[kind] = {
-                verdict: _table([one for one in chosen if one[0].decision is verdict]) for verdict in Verdict
-            }
+            tables = [_table([one for one in chosen if one[0].decision is verdict]) for verdict in STRICTEST_FIRST]
+            found = self._tables[kind] = (tables, frozenset(key.partition(" ")[0] for one in tables for key in one.by_key))
         return found
 
 
@@ -101,6 +103,7 @@ def _conditions(rule: Rule, workspace: str) -> Conditions | None:
 
 
 def _table(rules: list[tuple[Rule, Conditions | None]]) -> _Table:
+    """What is certain for a kind of call needs no look at its arguments, so then nothing else is kept."""
     always: list[tuple[Rule, Conditions]] = []
     by_key: dict[str, list[tuple[Rule, Conditions]]] = {}
     certain = None
@@ -113,23 +116,30 @@ def _table(rules: list[tuple[Rule, Conditions | None]]) -> _Table:
             always.append((rule, conditions))
         for key in keys or ():
             by_key.setdefault(key, []).append((rule, conditions))
-    return _Table(certain, tuple(always), by_key)
+    return _Table(None, tuple(always), by_key) if certain is None else _Table(certain, (), {})
 
 
-def _keys(reading: Reading, tables: Iterable[_Table]) -> Iterable[str] | None:
-    kinds: set[Any] = {key.partition(" ")[0] for table in tables for key in table.by_key}
+def _keys(reading: Reading, sorts: frozenset[str]) -> Iterable[str] | None:
+    """What rules are looked up by, of the sorts that any rule has; None when the call cannot be read whole."""
     found: dict[str, None] = {}
-    if "path" in kinds:
+    if "name" in sorts:
+        found.update((f"name {name}", None) for name in reading.subject.arguments)
+    if "path" in sorts or "part" in sorts:
         for path in reading.paths:
-            found.update((f"path {above}", None) for above in ancestors(path))
-    if "host" in kinds:
+            found.update(dict.fromkeys(lookups(path)))
+    if "host" in sorts:
         for host in reading.hosts:
             if host is None:
                 return None
             found.update((f"host {key}", None) for key in host.lookups())
-    if "word" in kinds and reading.line is not None:
-        for word in reading.line.words():
-            found[f"word {word}"] = None
-            found[f"word {word.rpartition('/')[2]}"] = None
+    if "word" in sorts:
+        found.update(dict.fromkeys(_words(reading)))
     unread = reading.line is not None and not reading.line.commands
     return None if unread or not reading.paths_readable else found
+
+
+def _words(reading: Reading) -> Iterator[str]:
+    """Of a program under some path its own name too."""
+    for word in reading.line.words() if reading.line is not None else ():
+        yield f"word {word}"
+        yield f"word {word.rpartition('/')[2]}"

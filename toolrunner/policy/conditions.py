@@ -94,11 +94,13 @@ class Conditions:
     def keys(self) -> frozenset[str] | None:
         """A call that shows none of these cannot match; None: any call may."""
         if self.paths is not None:
-            return frozenset(f"path {one.prefix}" for one in self.paths)
+            return frozenset(one.key for one in self.paths)
         if self.hosts is not None:
             return frozenset(f"host {one.key}" for one in self.hosts)
         if self.commands is not None and all(one.key is not None for one in self.commands):
             return frozenset(f"word {one.key}" for one in self.commands)
+        if self.arguments:
+            return frozenset((f"name {self.arguments[0][0][0]}",))
         return None
 
 

@@ -73,7 +73,7 @@ class Reading:
         if self._paths is None:
             self._paths = {}
             for name, text in self.texts:
-                if not text or ("\n" in text and name not in self.names.paths):
+                if name not in self.names.paths and (not text or "\n" in text):
                     continue
                 self._paths.update(dict.fromkeys(paths.meanings(text, self.base)))
             if self.subject.cwd is not None:

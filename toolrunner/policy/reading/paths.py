@@ -52,7 +52,8 @@ class PathPattern:
         real = _joined(os.path.realpath(workspace), parts[:fixed]) if base == workspace else fully
         rest = parts[fixed:]
         prefixes = dict.fromkeys((literal, real, fully) if strict else (real,))
-        return tuple(CompiledPath(prefix, _regex(prefix, rest)) for prefix in prefixes)
+        name = next((part for part in rest if "*" not in part), None)
+        return tuple(CompiledPath(prefix, _regex(prefix, rest), name) for prefix in prefixes)
 
     def _placed(self, workspace: str) -> tuple[str, list[str]]:
         text = self.text
@@ -68,10 +69,16 @@ class PathPattern:
 @final
 @dataclass(frozen=True, slots=True)
 class CompiledPath:
-    """A pattern whose first names are fixed: only paths at or below `prefix` can match."""
+    """A pattern whose first names are fixed: only paths at or below `prefix` can match, with `name` among their names."""
 
     prefix: str
     regex: re.Pattern[str]
+    name: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Only a path with this among its `lookups` can match."""
+        return f"part {self.name}" if self.name is not None else f"path {self.prefix}"
 
 
 def _home(text: str) -> str:
@@ -135,9 +142,12 @@ def _resolved(path: str, base: str) -> str:
     return os.path.realpath(path)
 
 
-def ancestors(path: str) -> Iterator[str]:
-    """The path and every folder above it."""
-    while path != ROOT:
-        yield path
-        path = path[: path.rindex("/")] or ROOT
-    yield ROOT
+def lookups(path: str) -> Iterator[str]:
+    """The path, every folder above it, and every name in it, as rules are looked up by."""
+    yield "path /"
+    above = ""
+    for part in path.split("/"):
+        if part:
+            above += "/" + part
+            yield "part " + part
+            yield "path " + above
