@@ -65,7 +65,7 @@ class Mounts:
 def mounts(table: Table, user: User) -> Mounts:
     """The file system of a call. Deeper mounts come later, because a later one hides what it is mounted over."""
     result = Mounts()
-    rules = [rule for rule in table.rules() if not _is_hidden_anyway(table, rule, user)]
+    rules = [rule for rule in table.rules() if not _is_needless(table, rule, user)]
     top = rules[0][1]
     if top >= Level.READ:
         result.options += ["--bind" if top is Level.WRITE else "--ro-bind", ROOT, ROOT]
@@ -88,12 +88,13 @@ def mounts(table: Table, user: User) -> Mounts:
     return result
 
 
-def _is_hidden_anyway(table: Table, rule: tuple[str, Level], user: User) -> bool:
-    """Whether nothing of the host is there to be hidden: it is covered already, or this user could not get there."""
+def _is_needless(table: Table, rule: tuple[str, Level], user: User) -> bool:
+    """Whether nothing of the host is there to be shown or hidden: this user could not get there, or it is covered already."""
     path, level = rule
-    if path == ROOT or level > Level.EMPTY:
+    if path == ROOT or level is Level.PRIVATE:
         return False
-    return table.level(os.path.dirname(path)) <= Level.PRIVATE or not can_reach(path, user)
+    covered = level <= Level.EMPTY and table.level(os.path.dirname(path)) <= Level.PRIVATE
+    return covered or not can_reach(path, user)
 
 
 def _ordered(rules: list[tuple[str, Level]], pinned: dict[str, Level]) -> Iterator[tuple[str, Level]]:
