@@ -1,6 +1,5 @@
 """A sandbox seen through a Runner and through the command line."""
 
-import os
 from pathlib import Path
 
 import pytest

@@ -75,7 +75,7 @@ def mounts(table: Table, user: User) -> Mounts:
     result.options += ["--dev", "/dev", "--proc", "/proc"]
     if os.path.isdir("/proc/sys"):
         result.options += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    kept = {path: Level.WRITE for path in pins(table) if os.path.isdir(path)}
+    kept = {path: Level.WRITE for path in pins(table) if os.path.isdir(path) and can_reach(path, user)}
     for path, level in _ordered(rules, kept):
         if path != ROOT and path in SYSTEM and os.path.islink(path):
             if top < Level.READ:
