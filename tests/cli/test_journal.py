@@ -135,6 +135,16 @@ def test_a_full_disk_is_told_before_anything_runs(full_disk: Path, tmp_path: Pat
     assert "make room" in line
 
 
+@pytest.mark.root
+def test_a_disk_that_fills_up_meanwhile_is_told_at_the_end(full_disk: Path, tmp_path: Path) -> None:
+    (full_disk / "filler").unlink()
+    subprocess.run(["mount", "-o", "remount,size=200k", str(full_disk)], check=True)
+    fill = f"head -c 300k /dev/zero > {full_disk}/filler 2> /dev/null; true"
+    done = toolrun("run", "--journal", str(full_disk / "j.db"), "--", "sh", "-c", fill, cwd=tmp_path)
+    assert done.status == 0, "it is the command's own"
+    assert b"The journal cannot be written: no space is left." in done.err
+
+
 # log and show.
 
 
@@ -279,6 +289,9 @@ def test_after_a_kill_the_story_is_true_and_the_same_batch_again_does_nothing_tw
     assert [shown[one]["outcome"] for one in shown] == ["succeeded", "failed", "aborted"]
     assert (shown["c2"]["ended"], shown["c2"]["effects"]["state"]) == ("lost", "unknown")
     assert (shown["c3"]["started"], shown["c3"]["effects"]["state"]) == (False, "none")
+    for one, stretch in (("c2", b"running"), ("c3", b"waiting")):
+        told = toolrun("show", one, "--journal", "j.db", cwd=tmp_path).out
+        assert stretch + b": end not known" in told, "nobody saw when its host was killed"
     again = toolrun("batch", "calls.jsonl", "--journal", "j.db", cwd=tmp_path)
     first, second, third = again.lines
     assert (first["outcome"], first["replayed"], first["about_run_id"]) == ("succeeded", True, shown["c1"]["run_id"])

@@ -428,8 +428,10 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.root
-def test_a_full_disk_is_told_when_it_is_opened(tiny_disk: Path) -> None:
-    (tiny_disk / "others").write_bytes(bytes(252 * 1024))
+@pytest.mark.parametrize("left", range(4, 60, 8))
+def test_a_full_disk_is_told_when_it_is_opened(left: int, tiny_disk: Path) -> None:
+    """Whichever file it is for which no room is left: lock, database, log or index of the log."""
+    (tiny_disk / "others").write_bytes(bytes((256 - left) * 1024))
     with pytest.raises(JournalFull, match="make room"):
         SqliteJournal.open(tiny_disk / "journal.db")
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolrunner.cli.printable import printable, shown
-from toolrunner.facts import Change, StillRunning
+from toolrunner.facts import Change, NoteKind, StillRunning
 from toolrunner.results import Outcome, ToolResult
 
 T = TypeVar("T")
@@ -32,8 +32,9 @@ _STYLES: Mapping[Outcome, str] = {
 
 
 def one_line(result: ToolResult) -> str:
-    """The summary, for logs and scripts."""
-    return f"toolrunner: {printable(result.summary())}\n"
+    """The summary, for logs and scripts, and whether its journal took it: who reads that later finds nothing."""
+    lost = "".join(f" {printable(note.text)}" for note in result.notes if note.kind is NoteKind.JOURNAL_ERROR)
+    return f"toolrunner: {printable(result.summary())}{lost}\n"
 
 
 def for_terminal(result: ToolResult, width: int) -> str:

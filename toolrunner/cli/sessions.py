@@ -77,7 +77,7 @@ def noted(entries: Iterable[Entry], openings: Iterable[Opening]) -> Iterator[Not
         if before is not None:
             now += max(0.0, _between(before[0], entry, same_boot=boot == before[1]))
         before = entry, boot
-        yield Noted(entry.record, now)
+        yield Noted(entry.record, now, opening)
 
 
 def _between(before: Entry, entry: Entry, *, same_boot: bool) -> float:

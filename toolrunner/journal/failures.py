@@ -30,8 +30,9 @@ def journal_error(path: Path, error: sqlite3.Error) -> JournalError:
         return JournalLocked(path, BUSY_WAIT)
     if name == "SQLITE_FULL":
         return JournalFull(path, "no space is left")
-    if name.startswith("SQLITE_IOERR_WRITE") and (why := _no_room(path)) is not None:
-        # SQLite tells ENOSPC from other errors of write(2), but not EFBIG and EDQUOT, and Python does not hand the number on.
+    if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHM")) and (why := _no_room(path)) is not None:
+        # SQLite tells ENOSPC from other errors of write(2), but not EFBIG and EDQUOT, and Python does not hand the number on. Of
+        # the -shm file, which it makes long enough first, it tells nothing.
         return JournalFull(path, why)
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
         return JournalReadOnly(path, f"it cannot be opened for writing: {text}")

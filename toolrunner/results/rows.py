@@ -155,8 +155,8 @@ ROWS: tuple[Row, ...] = (
     _unstarted(
         Outcome.REJECTED,
         Code.ENVIRONMENT_GONE,
-        "was not run: the place it was approved to run in is gone",
-        "The place it was approved to run in is gone.",
+        "was not run: its surroundings are not as they were",
+        "Its surroundings are not as they were when it was accepted.",
     ),
     _unstarted(Outcome.REJECTED, Code.SPAWN_REFUSED, "could not be started", "The command could not be started."),
     _unstarted(

@@ -19,13 +19,14 @@ LONGEST_ARGUMENTS: Final = 400
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One record, as a person reads it. `offset` is seconds since the call's first record."""
+    """One record, as a person reads it. `offset` is seconds since the call's first record, `owner` as in `Noted`."""
 
     seq: int
     name: str
     text: str
     offset: float
     record: Any
+    owner: int = 0
 
 
 STEP_NAMES: Mapping[str, str] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, final
 
 from pydantic import JsonValue
@@ -32,10 +33,14 @@ class Standing(StrEnum):
 @final
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A record, and when it was made on the session's one clock: seconds that only ever grow."""
+    """A record, and when it was made on the session's one clock: seconds that only ever grow.
+
+    `owner`: in which opening of the journal, by their order.
+    """
 
     record: Any
     at: float
+    owner: int = 0
 
 
 @final
@@ -90,7 +95,9 @@ def story(own: Iterable[Noted]) -> Story:
     noted = list(own)
     first, began_at = noted[0].record, noted[0].at
     rest = [one.record for one in noted[1:]]
-    steps = tuple(Step(one.record.seq, step_name(one.record), told(one.record), one.at - began_at, one.record) for one in noted)
+    steps = tuple(
+        Step(one.record.seq, step_name(one.record), told(one.record), one.at - began_at, one.record, one.owner) for one in noted
+    )
     modified = [one.arguments for one in rest if isinstance(one, records.CallModified)]
     return Story(
         run_id=first.run_id,
@@ -129,7 +136,7 @@ def _stretches(steps: tuple[Step, ...]) -> Iterable[Stretch]:
     dispatched = _offset(steps, records.CallDispatched)
     over = _offset(steps, records.CallEnded)
     settled = _offset(steps, records.CallSettled)
-    if settled is not None and over is None:
+    if settled is not None and over is None and not _was_closed_later(steps):
         over = settled
     yield Stretch("waiting", 0.0, dispatched if dispatched is not None else over)
     asked = _offset(steps, records.CallAsked)
@@ -141,7 +148,12 @@ def _stretches(steps: tuple[Step, ...]) -> Iterable[Stretch]:
     if requested is not None and dispatched is not None:
         yield Stretch("stopping", requested, max(over, requested) if over is not None else None)
     if over is not None and settled is not None and settled > over:
-        yield Stretch("finishing", over, settled)
+        yield Stretch("finishing", over, None if _was_closed_later(steps) else settled)
+
+
+def _was_closed_later(steps: tuple[Step, ...]) -> bool:
+    """Whether its result is the word of a recovery, which says nothing of when its host or its body ended."""
+    return any(isinstance(one.record, records.CallSettled) and one.owner != before.owner for before, one in pairwise(steps))
 
 
 def _offset(steps: tuple[Step, ...], kind: type) -> float | None:
