@@ -176,7 +176,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         output_limit=output_limit,
         stdin=_input(stdin, typed=tty and form is Form.OUTPUT),
         leftovers=leftovers,
-        policy=policies.chosen(policy),
+        policy=policies.chosen(policy, sandbox=sandbox is not None),
         sandbox=chosen_sandbox(sandbox, require),
         tty=(our_size() or WindowSize()) if tty else None,
     )

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
@@ -15,6 +16,7 @@ from typing import final
 from pydantic import JsonValue
 
 from toolrunner.facts import GrantKey
+from toolrunner.sandbox import Sandbox
 from toolrunner.tools import Command, Registration
 
 
@@ -30,6 +32,8 @@ class Environment:
     cwd_identity: tuple[int, int] | None = None
     argv0: str = ""
     env: tuple[tuple[str, str], ...] = field(default=())
+    profile: str = ""
+    """Sandbox profiles with the digests of their files: an approval of a contained call is none of the same call let loose."""
 
     def gone(self) -> str | None:
         """Why the call can no longer run where it was meant to, or None. One stat, so it fits in a stretch without await."""
@@ -49,10 +53,11 @@ NOWHERE = Environment()
 """Of every body in this process; nobody can change it, so all have the same one."""
 
 
-def environment_of(command: Command | None) -> Environment:
-    """The surroundings of a command as they are now; nothing for a body in this process."""
+def environment_of(command: Command | None, sandboxes: Sequence[Sandbox] = ()) -> Environment:
+    """The surroundings of a command as they are now; nothing but what contains it for any other body."""
+    profile = ", ".join(f"{one.name} {one.loaded.digest}" for one in sandboxes)
     if command is None:
-        return NOWHERE
+        return Environment(profile=profile) if profile else NOWHERE
     cwd = _real(command.cwd if command.cwd is not None else os.curdir)
     path = command.env.get("PATH", os.environ.get("PATH"))
     program = command.argv[0]
@@ -62,7 +67,7 @@ def environment_of(command: Command | None) -> Environment:
             (name, "" if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()) for name, value in command.env.items()
         )
     )
-    return Environment(cwd, _identity(cwd) if Path(cwd).is_absolute() else None, resolved or program, env)
+    return Environment(cwd, _identity(cwd) if Path(cwd).is_absolute() else None, resolved or program, env, profile)
 
 
 def grant_key(registration: Registration, arguments: JsonValue, environment: Environment) -> GrantKey:
@@ -74,6 +79,7 @@ def grant_key(registration: Registration, arguments: JsonValue, environment: Env
         cwd=f"{environment.cwd} {environment.cwd_identity}" if environment.cwd else "",
         env=environment.env,
         argv0=environment.argv0,
+        profile=environment.profile,
     )
 
 

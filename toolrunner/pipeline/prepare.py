@@ -20,7 +20,7 @@ from toolrunner.pipeline.foreign import text_of, type_name
 from toolrunner.pipeline.hooks import Ask, Cancel, Guard, HookFailed, PreHook, hook_error, hook_name, run_hook
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
-from toolrunner.pipeline.subjects import subject_of
+from toolrunner.pipeline.subjects import containing, subject_of
 from toolrunner.policy import Decision
 from toolrunner.records import CallDecided, CallRecorded
 from toolrunner.results import Code, Error, ErrorKind, Outcome
@@ -131,7 +131,7 @@ def look_up(state: ActiveCall, services: Services) -> None:
     except InvalidArguments as error:
         _refuse_arguments(state, error.message)
         return
-    state.environment = environment_of(state.command)
+    state.environment = environment_of(state.command, containing(state, services))
 
 
 def _refuse_arguments(state: ActiveCall, message: str) -> None:
@@ -146,7 +146,7 @@ async def decide(state: ActiveCall, services: Services) -> None:
         _decided(state, services, "allow", "no policy", "no policy was given, so every tool is allowed")
     else:
         try:
-            judgement = services.policy.judge(subject_of(state))
+            judgement = services.policy.judge(subject_of(state, services))
         except Exception as error:  # noqa: BLE001 - a policy that cannot decide must not let anything through
             _deny(state, services, "policy", ErrorKind.POLICY, f"the policy could not decide: {text_of(error)}")
             return

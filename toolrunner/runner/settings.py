@@ -54,7 +54,8 @@ class Settings:
         _require(spill is None or (isinstance(spill, str | Path) and bool(str(spill))), "spill_dir", spill, "a folder, or None")
         _require(most is None or _is_count(most), "max_processes", most, "a whole number, 1 or more, or None")
         # Read now: what holds is what was there when the runner was made, whatever becomes of the file.
-        object.__setattr__(self, "sandbox", sandbox_of(self.sandbox))
+        usual = self.policy.profile if self.policy is not None else None
+        object.__setattr__(self, "sandbox", sandbox_of(self.sandbox if self.sandbox is not None else usual))
         words = [str(word) for word in OnHostCancel]
         _require(self.on_host_cancel in words, "on_host_cancel", self.on_host_cancel, " or ".join(map(repr, words)))
 

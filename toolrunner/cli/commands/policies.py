@@ -42,14 +42,15 @@ def _program(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def chosen(name: str | None) -> Policy | None:
-    """The policy of `--policy`, narrowed by the workspace's file. Raises PolicyError."""
+def chosen(name: str | None, *, sandbox: bool = False) -> Policy | None:
+    """The policy of `--policy`, narrowed by the workspace's file. `sandbox`: one was named, so its own is not wanted.
+
+    Raises PolicyError.
+    """
     if name is None:
         return None
     policy = load_policy(name)
-    if policy.profile is not None:  # asked for and not to be had here: refused, and not left out
-        raise PolicyError(f"policy {policy.name} wants the sandbox profile {policy.profile!r}, which cannot be given here")
-    return policy
+    return replace(policy, profile=None) if sandbox else policy
 
 
 @app.command("list", help=POLICY_LIST, short_help="Print the policies that can be named.")
