@@ -4,12 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 from builtin.workplace import Workplace
 
 from toolrunner import Runner, SqliteJournal
 from toolrunner.errors import JournalOwned
 from toolrunner.journal import JournalReader, check
+from toolrunner.tools import Command, command_tool
 from toolrunner.tools.builtin import builtins
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +41,22 @@ def _second_owner_is_refused(path: Path) -> None:
     program = f"from toolrunner import SqliteJournal; SqliteJournal.open({str(path)!r})"
     tried = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert JournalOwned.__name__ in tried.stderr
+
+
+async def test_what_toolrunner_writes_into_a_watched_folder_is_no_effect_of_a_call(tmp_path: Path) -> None:
+    @command_tool
+    def talk(script: str) -> Command:
+        """Run a line in the folder that is watched, with more output than is kept."""
+        return Command(("sh", "-c", script), watch=[str(tmp_path)], output_limit=10)
+
+    async with Runner([talk], journal=SqliteJournal.open(tmp_path / "calls.db"), spill_dir=tmp_path / "spill") as runner:
+        with anyio.fail_after(60):
+            quiet = await runner.run("talk", {"script": "echo 123456789 123456789"})
+            busy = await runner.run("talk", {"script": f"echo > '{tmp_path}/mine'"})
+    assert quiet.process is not None
+    assert quiet.process.spill
+    assert (quiet.effects.state, quiet.effects.changes) == ("unknown", ())
+    assert [Path(change.path).name for change in busy.effects.changes or ()] == ["mine"]
 
 
 async def test_another_programs_journal_is_told_by_what_it_is(tmp_path: Path) -> None:

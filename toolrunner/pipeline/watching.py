@@ -4,7 +4,8 @@ No state of its own: a call's watch hangs on its ActiveCall. Scans block, so the
 """
 
 import logging
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -12,7 +13,8 @@ import anyio
 
 from toolrunner.effects import Scan
 from toolrunner.errors import ConfigError
-from toolrunner.facts import Attribution
+from toolrunner.facts import Attribution, Change
+from toolrunner.journal import is_own
 from toolrunner.loops import poster
 from toolrunner.observe import Writer, diff, rescan, snapshot
 from toolrunner.pipeline.ends import CallWatch
@@ -70,13 +72,22 @@ async def end_watch(state: ActiveCall, services: Services) -> Scan | None:
     before, watch = own.before, own.watch
     try:
         after = await in_thread(services, lambda: rescan(before))
-        changes = diff(before, after, watch.finish())
+        changes = _by_others(diff(before, after, watch.finish()), services)
     except Exception:  # the body is over whatever the look shows; one that failed has seen nothing, and says so
         _logger.exception("the scan after call %s failed", state.run_id)
         return _joined(state.scan, Scan((), before.roots, complete=False))
     finally:
         drop_watch(state)
     return _joined(state.scan, Scan(changes, before.roots, before.complete and after.complete))
+
+
+def _by_others(changes: Iterable[Change], services: Services) -> tuple[Change, ...]:
+    """Without what toolrunner itself wrote there meanwhile, which is nobody's effect: journals, and output that was spilled."""
+    spill = services.limits.spill_dir
+    ours = os.path.realpath(spill) + os.sep if spill is not None else None
+    return tuple(
+        one for one in changes if not is_own(one.path, None) and (ours is None or not (one.path + os.sep).startswith(ours))
+    )
 
 
 def _joined(earlier: Scan | None, later: Scan) -> Scan:
