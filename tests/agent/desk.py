@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
+
 from toolrunner import Runner
-from toolrunner.agent import AgentLoop, Session, Status
+from toolrunner.agent import AgentLoop, Frame, Session, Status, StreamChunk
+from toolrunner.history.chunks import Delta
 from toolrunner.records import Record, TurnEnded, UserMessage
 from toolrunner.results import plain_text
 from toolrunner.testing import Gate, ScriptedModel
@@ -17,7 +20,7 @@ class Desk:
     agent: AgentLoop
     runner: Runner
     session: Session
-    model: ScriptedModel
+    model: Any
     records: list[Record]
     stop_listening: list[Callable[[], None]] = field(default_factory=list)
 
@@ -56,6 +59,19 @@ class Desk:
 
         self.stop_listening.append(self.session.observe(look))
 
+    def hear(self, wanted: str) -> anyio.Event:
+        """Set once the model's words have come that far. Asked for before they are spoken."""
+        came, so_far = anyio.Event(), list[str]()
+
+        def look(frame: Frame) -> None:
+            if isinstance(frame, StreamChunk) and isinstance(frame.chunk, Delta):
+                so_far.append(frame.chunk.text)
+                if "".join(so_far).endswith(wanted):
+                    came.set()
+
+        self.stop_listening.append(self.agent.on_stream(look))
+        return came
+
     def on_status(self, wanted: Status, act: Callable[[], object], *, times: int = 1) -> None:
         left = [times]
 
@@ -71,7 +87,7 @@ class Desk:
 async def at_work(
     *replies: Any,
     tools: Iterable[Any] = (),
-    model: ScriptedModel | None = None,
+    model: Any = None,
     session: Session | None = None,
     runner: dict[str, Any] | None = None,
     **settings: Any,

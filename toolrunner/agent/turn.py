@@ -32,6 +32,7 @@ from toolrunner.records import (
 )
 from toolrunner.results import ToolResult
 from toolrunner.tasks import Happening
+from toolrunner.wire import CallKind
 
 __all__ = ["TruncatedCalls", "Turn"]
 
@@ -247,18 +248,18 @@ class Turn:
 
 
 def _calls(reply: Received) -> list[ToolCall]:
-    """The calls of a whole response. Of two with one id the first is the call: a reconnect may repeat it."""
-    if reply.ending is not Ending.WHOLE:
+    """The calls of a whole response. Of two with one id the first is the call: a reconnect may repeat it.
+
+    A refusal may have cut the last one; calls of it are answered as not started when the turn ends.
+    """
+    if reply.ending is not Ending.WHOLE or reply.stop is Stop.REFUSAL:
         return []
     calls, seen = list[ToolCall](), set[str]()
     for block in reply.blocks:
         if isinstance(block, CallBlock) and (block.call_id is None or block.call_id not in seen):
             seen.add(block.call_id or "")
-            calls.append(
-                ToolCall(
-                    block.name, block.arguments or "{}", block.call_id, kind=block.kind, provider_meta=dict(block.provider_meta)
-                )
-            )
+            given = {"input": block.arguments} if block.kind == CallKind.CUSTOM else block.arguments or "{}"
+            calls.append(ToolCall(block.name, given, block.call_id, block.kind, provider_meta=dict(block.provider_meta)))
     return calls
 
 
