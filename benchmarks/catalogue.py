@@ -12,6 +12,7 @@ from benchmarks.suite.dispatch import DISPATCH
 from benchmarks.suite.journal import JOURNAL
 from benchmarks.suite.memory import MEMORY
 from benchmarks.suite.output import OUTPUT
+from benchmarks.suite.policy import POLICY
 from benchmarks.suite.shapes import SHAPES
 from benchmarks.suite.start import START
 from benchmarks.suite.waiting import WAITING
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         MEMORY,
         WAITING,
         JOURNAL,
+        POLICY,
         SHAPES,
         SOAK,
     )

@@ -140,6 +140,6 @@ def _keys(reading: Reading, sorts: frozenset[str]) -> Iterable[str] | None:
 
 def _words(reading: Reading) -> Iterator[str]:
     """Of a program under some path its own name too."""
-    for word in reading.line.words() if reading.line is not None else ():
+    for word in reading.words:
         yield f"word {word}"
         yield f"word {word.rpartition('/')[2]}"

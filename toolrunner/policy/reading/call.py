@@ -21,13 +21,14 @@ _LEADS_OUT = ("/", "~", "file:", "FILE:")
 class Reading:
     """What is needed of a call is read when it is first asked for. `base` is a resolved folder, where relative paths begin."""
 
-    __slots__ = ("_hosts", "_line", "_named", "_paths", "_texts", "base", "names", "overfull", "subject")
+    __slots__ = ("_hosts", "_line", "_named", "_paths", "_texts", "_words", "base", "names", "overfull", "subject")
 
     def __init__(self, subject: Subject, names: Names, base: str) -> None:
         self.subject, self.names, self.base = subject, names, base
         self.overfull = False
         self._texts: list[tuple[str, str]] | None = None
         self._line: Line | None = None
+        self._words: dict[str, None] | None = None
         self._paths: dict[str, None] | None = None
         self._named: list[str] | None = None
         self._hosts: list[Host | None] | None = None
@@ -42,11 +43,18 @@ class Reading:
                     self.overfull = True
                     break
                 self._texts.append(found)
-            self._texts += (("", word) for word in self._words())
+            self._texts += (("", word) for word in self._written())
         return self._texts
 
-    def _words(self) -> Iterator[str]:
-        for word in self.line.words() if self.line is not None else ():
+    @property
+    def words(self) -> dict[str, None]:
+        """Every word of the commands that would be run, as far as they can be seen."""
+        if self._words is None:
+            self._words = dict.fromkeys(self.line.words()) if self.line is not None else {}
+        return self._words
+
+    def _written(self) -> Iterator[str]:
+        for word in self.words:
             yield word
             if "=" in word:  # --file=/etc/passwd
                 yield word.partition("=")[2]

@@ -15,6 +15,7 @@ LONGEST = 4096
 """PATH_MAX (limits.h): a longer text can be no path for the kernel."""
 
 ROOT = "/"
+_SPECIAL = ("", ".", "..")
 
 
 @final
@@ -111,12 +112,16 @@ def _plain(path: str) -> str:
 
 def meanings(text: str, base: str) -> tuple[str, ...]:
     """The paths that a text can mean in the folder `base`, resolved and as written. None for what can be no path."""
-    return tuple(dict.fromkeys(path for whole in _wholes(text, base) for path in (_resolved(whole, base), _plain(whole))))
+    if "/" not in text and text not in _SPECIAL and text[0] != "~" and is_readable(text) and text[:5].lower() != "file:":
+        # Most texts are such: a name in `base`, which is resolved already, needs one look and no folder on the way any.
+        whole = f"{base}/{text}" if base != ROOT else base + text
+        return (whole,) if not os.path.islink(whole) else (os.path.realpath(whole), whole)
+    return tuple(dict.fromkeys(path for whole in _wholes(text, base) for path in (os.path.realpath(whole), _plain(whole))))
 
 
 def resolved(text: str, base: str) -> tuple[str, ...]:
     """The same, with links followed only."""
-    return tuple(dict.fromkeys(_resolved(whole, base) for whole in _wholes(text, base)))
+    return tuple(dict.fromkeys(os.path.realpath(whole) for whole in _wholes(text, base)))
 
 
 def is_readable(text: str) -> bool:
@@ -132,14 +137,6 @@ def _wholes(text: str, base: str) -> Iterator[str]:
     yield os.path.join(base, text)
     if text.startswith("~"):  # the tool may take it as it is, or as a shell does
         yield os.path.join(base, os.path.expanduser(text))
-
-
-def _resolved(path: str, base: str) -> str:
-    folder, _, name = path.rpartition("/")
-    # `base` is resolved already: a name in it needs one look, and not one for each folder on the way.
-    if folder == base and name not in ("", ".", "..") and not os.path.islink(path):
-        return path
-    return os.path.realpath(path)
 
 
 def lookups(path: str) -> Iterator[str]:
