@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -15,7 +16,8 @@ from plain_user import PlainUser
 from toolrunner import Runner, SqliteJournal
 from toolrunner.errors import JournalMissing, JournalUnreadable
 from toolrunner.journal import JournalReader
-from toolrunner.records import CallDispatched
+from toolrunner.journal.looking import Look
+from toolrunner.records import CallDispatched, CallRecorded
 
 READS = """
 import sys
@@ -240,3 +242,36 @@ def test_many_records_come_page_by_page(tmp_path: Path) -> None:
     journal.close()
     assert [record.seq for record in kept(tmp_path)] == list(range(1, 2_501))
     assert os.path.exists(tmp_path / "journal.db")
+
+
+class HalfWritten:
+    """A connection that meets the log's index half written, as often as told."""
+
+    def __init__(self, connection: sqlite3.Connection, times: int) -> None:
+        self._connection, self.times = connection, times
+
+    def execute(self, query: str, values: Any) -> Any:
+        if self.times:
+            self.times -= 1
+            error = sqlite3.OperationalError("attempt to write a readonly database")
+            error.sqlite_errorname = "SQLITE_READONLY_RECOVERY"
+            raise error
+        return self._connection.execute(query, values)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.mark.parametrize("times, is_read", [(1, True), (20, True), (21, False)])
+def test_a_reader_that_meets_its_owner_in_the_middle_of_a_write_looks_again(times: int, is_read: bool, tmp_path: Path) -> None:
+    journal = SqliteJournal.open(tmp_path / "j.db")
+    journal.append(CallRecorded(run_id="r", name="t", arguments={}))
+    journal.close()
+    with JournalReader(tmp_path / "j.db") as reader:
+        connection: Any = HalfWritten(reader._look.connection, times)
+        reader._look = Look(connection, is_fixed=False)
+        if is_read:
+            assert reader.last_seq() == 1
+        else:
+            with pytest.raises(JournalUnreadable, match="as its owner"):
+                reader.last_seq()

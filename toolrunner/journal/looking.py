@@ -56,6 +56,15 @@ def _says_wal(path: Path) -> bool:
     return len(head) > _WRITE_VERSION and head[_WRITE_VERSION] == _WAL
 
 
+def is_half_written(error: sqlite3.Error) -> bool:
+    """Whether the index of the log was not whole at that moment: its owner was killed in the middle, or is just writing it.
+
+    A reader that may not write it looks again under a lock only to see whether somebody writes; one that is done by then leaves
+    it with this answer (walIndexReadHdr in https://sqlite.org/src/file/src/wal.c).
+    """
+    return getattr(error, "sqlite_errorname", None) == "SQLITE_READONLY_RECOVERY"
+
+
 def unreadable(path: Path, error: sqlite3.Error) -> JournalError:
     """The error of ours for a query that failed."""
     name = getattr(error, "sqlite_errorname", None) or ""

@@ -6,6 +6,7 @@ is held would keep the owner from emptying its -wal file.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,13 +18,17 @@ from toolrunner.errors import JournalDamaged, JournalTooNew
 from toolrunner.facts import ProcessIdentity
 from toolrunner.journal.clocks import Opening
 from toolrunner.journal.codec import RawRecord, from_json
-from toolrunner.journal.looking import look_into, unreadable, wal_of
+from toolrunner.journal.looking import is_half_written, look_into, unreadable, wal_of
 from toolrunner.journal.places import Place, named_place
 from toolrunner.journal.schema import APPLICATION_ID, SCHEMA_VERSION
 from toolrunner.records import Record
 
 PAGE = 1_000
 """Records of one SELECT, unless told otherwise: some milliseconds."""
+
+PAUSES = (0.0, *[0.001] * 19, None)
+"""Seconds between tries to read while the owner is writing the first words of the log's index, which takes it microseconds. If
+they are still not whole after all of them, no owner lives that would complete them."""
 
 _LAST = "\U0010ffff"
 """Sorts behind every text that begins the same way."""
@@ -197,10 +202,14 @@ class JournalReader:
         if self._look.is_fixed and wal_of(self.path).exists():  # it has an owner again
             self.close()
             self._look = look_into(self.path)
-        try:
-            return self._look.connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise unreadable(self.path, error) from error
+        for pause in PAUSES:
+            try:
+                return self._look.connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                if pause is None or not is_half_written(error):
+                    raise unreadable(self.path, error) from error
+            time.sleep(pause)
+        raise AssertionError  # the last pause is None
 
     def _require_ours(self) -> None:
         version = int(self._rows("PRAGMA user_version")[0][0])
