@@ -4,7 +4,7 @@ import gc
 import time
 
 from benchmarks.baselines import langgraph_tools, openai_agents_tools, pydantic_ai_tools
-from benchmarks.baselines.tool_paths import CALLS, Turn, per_call
+from benchmarks.baselines.tool_paths import CALLS, Turn, of_one, per_call
 from benchmarks.benchmark import Benchmark, Order, Report
 from benchmarks.measure import Contender, Trial, interleave
 from benchmarks.rows import Bound, row
@@ -57,6 +57,10 @@ def _per_call(name: str, turn: Turn) -> Contender:
     return Contender(name, lambda: per_call(turn))
 
 
+def _of_one(name: str, turn: Turn) -> Contender:
+    return Contender(name, lambda: of_one(turn))
+
+
 async def run(order: Order) -> Report:
     """Single calls against the bare function, then batches against the frameworks that are installed."""
     absent = [one.NAME for one in FRAMEWORKS if not one.INSTALLED]
@@ -69,10 +73,14 @@ async def run(order: Order) -> Report:
         gc.collect()
         gc.freeze()
         batch, *others = await interleave(turns, order.runs, order.tick)
+        whole = [_of_one("toolrunner, a batch of one", batches(runner))]
+        whole += [_of_one(one.NAME, one.open_turn()) for one in FRAMEWORKS if one.INSTALLED]
+        one, *whole_turns = await interleave(whole, order.runs)
         gc.unfreeze()
     note = f"not here: {', '.join(absent)}" if absent else ""
     rows = [row("dispatch", own, function, bound=Bound(p50=0.1), note="whole call, nothing taken off")]
     rows += [row("dispatch_turn", batch, other, bound=Bound(ratio=1 / 3), note=note) for other in others]
+    rows += [row("dispatch_turn_of_one", one, turn, note="the framework's own loop included") for turn in whole_turns]
     if not others:
         rows.append(row("dispatch_turn", batch, note=note))
     return Report(rows, {"dispatch: no-op call alone": [own, function], "dispatch: per call of a turn": [batch, *others]})
