@@ -8,13 +8,16 @@ import importlib
 from typing import Any, Protocol
 
 from toolrunner.agent.model import Model
-from toolrunner.errors import ToolrunnerError
+from toolrunner.errors import ConfigError, ToolrunnerError
 from toolrunner.wire import Provider, provider_named
 
 __all__ = ["ClosableModel", "MissingExtra", "open_model"]
 
 _CLASSES = {
     Provider.ANTHROPIC: ("anthropic", "AnthropicModel"),
+    Provider.OPENAI_CHAT: ("openai_chat", "OpenAIChatModel"),
+    Provider.OPENAI_RESPONSES: ("openai_responses", "OpenAIResponsesModel"),
+    Provider.GEMINI: ("gemini", "GeminiModel"),
 }
 
 
@@ -42,6 +45,8 @@ def open_model(
         ConfigError: the provider is unknown, or there is no SDK for it here. MissingExtra: its SDK is not installed.
     """
     known = provider_named(provider)
+    if known not in _CLASSES:
+        raise ConfigError("provider", str(known), f"one that is spoken here: {', '.join(_CLASSES)}")
     module, kind = _CLASSES[known]
     try:
         found = importlib.import_module(f"{__name__}.{module}")

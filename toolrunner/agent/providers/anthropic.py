@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import anthropic
 
 from toolrunner.agent.model import ModelRequest, Prices
-from toolrunner.agent.providers.sdk import LONGEST_SILENCE, streamed
+from toolrunner.agent.providers.sdk import LONGEST_SILENCE, failure, streamed
 from toolrunner.history.chunks import BlockEnd, BlockKind, BlockStart, Chunk, Delta, Finish, SealDelta, Stop, Usage
 from toolrunner.wire import Provider, call_from_item
 from toolrunner.wire.reading import loaded
@@ -79,7 +79,7 @@ class AnthropicModel:
             body["system"] = request.system
         if request.tools:
             body["tools"] = list(request.tools)
-        return streamed(lambda: self._client.messages.create(stream=True, **body), AnthropicReading())
+        return streamed(lambda: self._client.messages.with_streaming_response.create(stream=True, **body), AnthropicReading())
 
 
 @final
@@ -107,6 +107,8 @@ class AnthropicReading:
                 told = event["delta"].get("stop_reason")
                 self._stop = _STOPS.get(told, Stop.STOP) if told else self._stop
                 yield from _usage(event.get("usage"))
+            case "error":
+                raise failure(event.get("error") or {})
             case "message_stop":
                 yield Finish(self._stop or Stop.STOP)
 

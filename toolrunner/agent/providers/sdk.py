@@ -1,15 +1,16 @@
 """What the adapters of all SDKs share: events as chunks, a response closed however it is left, errors that are ours. No state."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
 import anyio
 
 from toolrunner.agent.model import ModelError
+from toolrunner.agent.providers.sse import EventStream
 from toolrunner.history.chunks import Chunk
 
-__all__ = ["LONGEST_SILENCE", "Reading", "streamed", "told"]
+__all__ = ["LONGEST_SILENCE", "PASSING_KINDS", "Reading", "failure", "streamed", "told"]
 
 LONGEST_SILENCE = 300.0
 """Seconds without a byte until a request has failed. Models that think for long send pings, or at least a first event."""
@@ -25,7 +26,7 @@ _PASSING = frozenset({408, 409, 425, 429})
 
 _FIRST_ERROR, _FIRST_OF_THE_SERVER = 400, 500
 
-_PASSING_KINDS = frozenset(
+PASSING_KINDS = frozenset(
     {
         "overloaded_error",
         "api_error",
@@ -43,7 +44,7 @@ class Reading(Protocol):
     """Turns the events of one response into chunks. State: one response's."""
 
     def feed(self, event: Mapping[str, Any]) -> Iterable[Chunk]:
-        """The chunks of the next event; none for what says nothing of the message."""
+        """The chunks of the next event; none for what says nothing of the message. Raises ModelError: the event says so."""
         ...
 
     def end(self) -> Iterable[Chunk]:
@@ -52,62 +53,57 @@ class Reading(Protocol):
 
 
 @asynccontextmanager
-async def streamed(ask: Callable[[], Awaitable[Any]], reading: Reading) -> AsyncGenerator[AsyncIterator[Chunk]]:
-    """The response to `ask`, an SDK's stream, as chunks. Its HTTP response is closed when the block is left.
+async def streamed(ask: Callable[[], AbstractAsyncContextManager[Any]], reading: Reading) -> AsyncGenerator[AsyncIterator[Chunk]]:
+    """The response that `ask` opens, as chunks. It is closed when the block is left.
+
+    `ask` is an SDK's `with_streaming_response`: it makes the request and tells of its errors. The events are read from its bytes
+    here. The SDKs' own readers are generators in generators, which are left half-way when a stream is; trio warns of each.
 
     Raises:
         ModelError: whatever the SDK or the connection has to complain about.
     """
+    opened = ask()
     try:
-        stream = await ask()
+        response = await opened.__aenter__()
     except Exception as error:
         raise told(error) from error
-    chunks = _chunks(stream, reading)
+    chunks = _chunks(response.http_response.aiter_bytes(), reading)
     try:
         yield chunks
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSE_BOUND):
             await chunks.aclose()
-            await stream.close()
+            await opened.__aexit__(None, None, None)
 
 
-async def _chunks(stream: Any, reading: Reading) -> AsyncGenerator[Chunk]:
+async def _chunks(source: AsyncIterator[bytes], reading: Reading) -> AsyncGenerator[Chunk]:
+    events = EventStream()
     try:
         while True:
             try:
-                event = await anext(stream)
+                came = list(events.feed(await anext(source)))
             except StopAsyncIteration:
                 break
             except Exception as error:
                 raise told(error) from error
-            for chunk in reading.feed(_plain(event)):
-                yield chunk
+            for event in came:
+                for chunk in reading.feed(event):
+                    yield chunk
         for chunk in reading.end():
             yield chunk
     finally:
-        await _unwind(stream)
+        await _unwind(source)
 
 
-async def _unwind(stream: Any) -> None:
-    """End the SDK's own generators, which are nested, from the innermost: left alone, the collector would find them half-way.
+async def _unwind(source: AsyncIterator[bytes]) -> None:
+    """End the client's own generators, which are nested, from the innermost: left alone, the collector would find them half-way.
 
     Cancelled at its next wait, the read raises through all of them. What is still buffered comes first, and is thrown away.
     """
     with anyio.CancelScope() as scope, suppress(Exception):
         scope.cancel()
-        while True:
-            try:
-                await anext(stream)
-            except StopAsyncIteration:
-                return
-
-
-def _plain(event: Any) -> Mapping[str, Any]:
-    """An SDK's event as what came over the wire."""
-    if isinstance(event, Mapping):
-        return event
-    plain: Mapping[str, Any] = event.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
-    return plain
+        async for _ in source:
+            pass
 
 
 def told(error: Exception) -> Exception:
@@ -120,19 +116,16 @@ def told(error: Exception) -> Exception:
     if isinstance(status, int) and status >= _FIRST_ERROR:
         passing = status >= _FIRST_OF_THE_SERVER or status in _PASSING
         return ModelError(f"{status} {text}", retryable=passing, retry_after=_retry_after(error), status=status)
-    if "APIError" in names and "APIConnectionError" not in names:
-        return ModelError(text, retryable=bool(_kinds(error) & _PASSING_KINDS), retry_after=_retry_after(error))
-    if names & {"APIConnectionError", "TransportError", "StreamError", "JSONDecodeError"}:
+    if names & {"APIConnectionError", "TransportError", "StreamError", "MalformedEvent"}:
         return ModelError(text, retryable=True)
     return error
 
 
-def _kinds(error: Exception) -> set[str]:
-    body = getattr(error, "body", None)
-    inner = body.get("error", body) if isinstance(body, Mapping) else {}
-    words = (getattr(error, "code", None), getattr(error, "type", None))
-    told = (inner.get("type"), inner.get("code")) if isinstance(inner, Mapping) else ()
-    return {word for word in (*words, *told) if isinstance(word, str)}
+def failure(error: Mapping[str, Any]) -> ModelError:
+    """The error of ours for one that came as an event of a stream, whose status was 200."""
+    kinds = {word for name in ("type", "code", "status") if isinstance(word := error.get(name), str)}
+    kind = next((word for word in sorted(kinds) if word in PASSING_KINDS), next(iter(sorted(kinds)), "error"))
+    return ModelError(f"{kind}: {error.get('message', '')}"[:_TEXT], retryable=bool(kinds & PASSING_KINDS))
 
 
 def _retry_after(error: Exception) -> float | None:
