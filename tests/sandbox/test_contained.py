@@ -54,6 +54,13 @@ async def test_there_are_no_descriptors_but_the_streams(box: Box) -> None:
     )  # 3: the glob's own
 
 
+async def test_descriptors_that_a_plan_names_reach_the_command_under_their_numbers(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("given")
+    with open(tmp_path / "given", "rb") as file:
+        end = await box.run("read-only", "cat <&3; for f in /proc/self/fd/*; do echo ${f##*/}; done", pass_fds={3: file.fileno()})
+    assert end.facts.stdout.startswith("given0\n1\n2\n3\n"), end
+
+
 @pytest.mark.case("X3")
 async def test_a_secret_of_the_host_is_in_no_environment_inside(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_API_TOKEN", "hunter2-marker")

@@ -19,7 +19,7 @@ from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
 from toolrunner.cli.commands import history, mending, policies, reading, running
 from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession
-from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, chosen_sandbox
+from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, OwnTransaction, chosen_sandbox
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import (
     BATCH,
@@ -158,6 +158,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     policy: OwnPolicy = None,
     sandbox: OwnSandbox = None,
     require: OwnGuarantees = None,
+    transaction: OwnTransaction = False,
     session: OwnSession = None,
     journal: OwnJournal = None,
 ) -> int:
@@ -177,7 +178,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         stdin=_input(stdin, typed=tty and form is Form.OUTPUT),
         leftovers=leftovers,
         policy=policies.chosen(policy, sandbox=sandbox is not None),
-        sandbox=chosen_sandbox(sandbox, require),
+        sandbox=chosen_sandbox(sandbox, require, transaction=transaction),
         tty=(our_size() or WindowSize()) if tty else None,
     )
     return anyio.run(run, wish, Telling(form, report, quiet), _where(session, journal))

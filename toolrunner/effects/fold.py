@@ -43,6 +43,10 @@ class Scan:
     changes: tuple[Change, ...] = ()
     where: tuple[str, ...] = ()
     complete: bool = True
+    applied: bool = True
+    """False: the changes were kept apart, and are not in `where`."""
+    is_all: bool = False
+    """Nothing else can have changed: no other folder, and nothing over a network."""
 
 
 def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = None) -> Effects:
@@ -68,6 +72,8 @@ def fold(body: BodyFacts, records: Sequence[EffectRecord], scan: Scan | None = N
     evidence: Evidence | None
     if own:
         state, evidence = _recorded(body, own, proven)
+    elif proven and scan is not None and not scan.applied:
+        state, evidence = (EffectState.REVERTED if scan.is_all else EffectState.UNKNOWN), Evidence.OBSERVED
     elif proven:
         state, evidence = (EffectState.COMPLETED if body.ran_through else EffectState.UNKNOWN), Evidence.OBSERVED
     else:

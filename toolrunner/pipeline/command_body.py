@@ -12,9 +12,10 @@ from toolrunner.pipeline.plans import launch_plan
 from toolrunner.pipeline.released import never_ran, note_stop, released_end
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.transacted import Transacted
 from toolrunner.process import EndCause, Job, JobOrigin, Leftovers, Observer, Prepared, ProcessEnd, SpawnError
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome
-from toolrunner.sandbox import contained
+from toolrunner.sandbox import enclosed
 from toolrunner.tasks import OwnedTask
 from toolrunner.tools import Reply
 
@@ -29,9 +30,11 @@ async def command_body(state: ActiveCall, services: Services) -> "CommandBody":
         services.jobs.require_room()
         job = Job(JobOrigin(run_id=state.run_id, what=state.name))
         show = _both(show, job)
-    plan = await contained(plan, services.sandbox, state.command.containing)
-    prepared = await services.prepare_process(plan, on_output=show, sink=state.command.sink)
-    return CommandBody(state, services, prepared, job)
+    inside = await enclosed(plan, state.run_id, services.sandbox, state.command.containing)
+    transaction = Transacted(state, services, inside.transaction)
+    with transaction.dropped_unless_prepared():
+        prepared = await services.prepare_process(inside.plan, on_output=show, sink=state.command.sink)
+    return CommandBody(state, services, prepared, job, transaction)
 
 
 def _both(show: Observer, job: Job) -> Observer:
@@ -49,7 +52,10 @@ def _both(show: Observer, job: Job) -> Observer:
 class CommandBody(Body):
     """One prepared process. `prepared` waits at its gate until `run`; `job` is what it becomes if it leaves somebody."""
 
-    def __init__(self, state: ActiveCall, services: Services, prepared: Prepared, job: Job | None) -> None:
+    def __init__(
+        self, state: ActiveCall, services: Services, prepared: Prepared, job: Job | None, transaction: Transacted
+    ) -> None:
+        self._transaction = transaction
         self._state, self._services = state, services
         self.prepared = prepared
         self._job = job
@@ -60,7 +66,7 @@ class CommandBody(Body):
 
     async def run(self, gate: Gate, task: OwnedTask) -> BodyEnd | None:  # noqa: ARG002 - the ladder ends it, no cancel
         if not gate():
-            await self.prepared.abandon()
+            await self.discard()
             return None
         # The moment of action: nothing between the gate's yes and the release.
         self.prepared.go()
@@ -69,14 +75,16 @@ class CommandBody(Body):
             end = await keep_or_end(self._state, self._services, self.prepared, self._job, end)
         note_stop(self._state, end, timed_out=end.cause is EndCause.TIMED_OUT)
         if never_ran(self._state, end):
+            self._transaction.drop()
             return None
-        return command_end(self._state, end)
+        return await self._transaction.settle(command_end(self._state, end))
 
     def deliver(self) -> None:
         self.prepared.stop()
 
     async def discard(self) -> None:
         await self.prepared.abandon()
+        self._transaction.drop()
 
 
 def refused(state: ActiveCall, error: SpawnError) -> None:

@@ -4,8 +4,8 @@ It turns one `LaunchPlan` into another and knows nothing of who runs it. What wa
 anything runs.
 """
 
-from toolrunner.sandbox.profile import Profile, load_profile
-from toolrunner.sandbox.sandbox import Sandbox, contained
+from toolrunner.sandbox.profile import Profile, TransactionRules, load_profile
+from toolrunner.sandbox.sandbox import Enclosed, Sandbox, enclosed
 from toolrunner.sandbox.words import BackendName, Guarantee
 
-__all__ = ["BackendName", "Guarantee", "Profile", "Sandbox", "contained", "load_profile"]
+__all__ = ["BackendName", "Enclosed", "Guarantee", "Profile", "Sandbox", "TransactionRules", "enclosed", "load_profile"]

@@ -43,10 +43,16 @@ def places(cwd: str) -> Places:
     return Places(os.path.realpath(cwd), os.path.realpath(home), _ours(runtime), _code(), tuple(dict.fromkeys(sockets)))
 
 
-def _ours(runtime: str) -> tuple[str, ...]:
+def state_home() -> str:
+    """The state folder of ours (XDG Base Directory: an unset or relative XDG_STATE_HOME is ~/.local/state)."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = state if os.path.isabs(state) else os.path.join(os.path.expanduser("~"), ".local", "state")
-    folders = [os.path.join(base, "toolrunner"), str(config_home()), f"/tmp/toolrunner-{os.geteuid()}"]  # noqa: S108 - the control socket's
+    return os.path.join(base, "toolrunner")
+
+
+def _ours(runtime: str) -> tuple[str, ...]:
+    uid = os.geteuid()
+    folders = [state_home(), str(config_home()), f"/tmp/toolrunner-{uid}", f"/var/tmp/toolrunner-changes-{uid}"]  # noqa: S108 - hidden, not used
     if os.path.isabs(runtime):
         folders.append(os.path.join(runtime, "toolrunner"))
     return tuple(os.path.realpath(folder) for folder in folders)

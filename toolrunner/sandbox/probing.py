@@ -13,7 +13,7 @@ from typing import final
 
 import anyio
 
-from toolrunner.sandbox.user import User
+from toolrunner.sandbox.user import User, can_reach
 
 PROBE_BOUND = 10.0
 """Seconds for one probe, which takes 10 ms: a machine that needs more is in trouble, and waiting longer tells nothing new."""
@@ -77,7 +77,7 @@ async def _asked(path: str, user: User) -> Found:
 
 
 async def _probe(path: str, user: User) -> Found:
-    with tempfile.TemporaryDirectory(prefix="toolrunner-") as folder:
+    with tempfile.TemporaryDirectory(prefix="toolrunner-", dir=_place(user)) as folder:
         if user is not None:
             os.chown(folder, *user)
         problem = await _try(path, user, folder, ["--unshare-net"])
@@ -91,6 +91,11 @@ async def _probe(path: str, user: User) -> Found:
                 os.chown(each, *user)
         overlay = ["--unshare-net", "--overlay-src", folder, "--overlay", upper, work, merged]
         return Found(path, None, forbids, await _try(path, user, folder, overlay) is None)
+
+
+def _place(user: User) -> str | None:
+    """Where the user can get: a refusal to write there is to be the mount's."""
+    return next((each for each in (tempfile.gettempdir(), "/tmp", "/var/tmp") if can_reach(f"{each}/x", user)), None)  # noqa: S108 - mkdtemp's
 
 
 async def _try(path: str, user: User, folder: str, extra: list[str]) -> str | None:

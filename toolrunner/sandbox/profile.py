@@ -100,6 +100,21 @@ class Limits(Strict):
     pids: Annotated[int, Field(gt=0)] | None = None
 
 
+class Ending(StrEnum):
+    """What is done with the changes of a transaction."""
+
+    COMMIT = "commit"
+    KEEP = "keep"
+    DISCARD = "discard"
+
+
+class TransactionRules(Strict):
+    """Calls write into a layer over the working directory. `on_abort` is for every outcome but succeeded."""
+
+    on_success: Ending = Ending.COMMIT
+    on_abort: Ending = Ending.DISCARD
+
+
 class Access(StrEnum):
     """What an example tries."""
 
@@ -135,6 +150,7 @@ class Profile(Document):
     network: Network = Network()
     env: Env = Env()
     limits: Limits = Limits()
+    transaction: TransactionRules | None = None
     examples: tuple[Example, ...] = ()
 
 

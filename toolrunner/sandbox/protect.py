@@ -8,8 +8,8 @@ from toolrunner.sandbox.places import Places
 from toolrunner.sandbox.view import Table, is_within, write_roots
 from toolrunner.sandbox.words import Level
 
-GIT = ("hooks", "config", "config.worktree", "info/attributes", "modules")
-"""Inside a git folder, what git runs or what names things to run (core.hooksPath, core.fsmonitor, filters)."""
+GIT = ("hooks", "config")
+"""Inside a git folder, what git runs, and what names things to run (core.hooksPath, core.fsmonitor, filters, more files)."""
 
 NAMES = (
     ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".claude", ".codex", ".cursor", ".devcontainer", ".envrc",

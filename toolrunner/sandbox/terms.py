@@ -6,7 +6,7 @@ from typing import final
 from toolrunner.config import Loaded
 from toolrunner.errors import ProfileError
 from toolrunner.sandbox.places import EXAMPLE, Places
-from toolrunner.sandbox.profile import Access, Env, Expect, Limits, NetworkMode, Profile
+from toolrunner.sandbox.profile import Access, Env, Expect, Limits, NetworkMode, Profile, TransactionRules
 from toolrunner.sandbox.view import Table, table
 from toolrunner.sandbox.words import BackendName, Guarantee, Level
 
@@ -25,6 +25,7 @@ class Terms:
     protect: bool
     env: tuple[Env, ...]
     limits: Limits
+    transaction: TransactionRules | None = None
 
     def narrowed(self, other: "Terms") -> "Terms":
         """What both allow. The other's backend and its variables do not count: it may take away, not choose or add."""
@@ -48,7 +49,8 @@ class Terms:
     def both(self, other: "Terms") -> "Terms":
         """What both allow, where both were chosen by the host: then the other's backend counts, and it adds its variables."""
         backend = other.backend if self.backend is BackendName.NONE else self.backend
-        return replace(self.narrowed(other), backend=backend, env=(*self.env, *other.env))
+        transaction = self.transaction or other.transaction
+        return replace(self.narrowed(other), backend=backend, env=(*self.env, *other.env), transaction=transaction)
 
     def allows(self, access: Access, path: str) -> bool:
         """Whether the profiles allow it; `path` is absolute and normal."""
@@ -78,6 +80,7 @@ def terms(loaded: Loaded[Profile], places: Places) -> Terms:
         protect=profile.filesystem.protect,
         env=(profile.env,),
         limits=profile.limits,
+        transaction=profile.transaction,
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from toolrunner.sandbox import Sandbox
+from toolrunner.sandbox import Sandbox, TransactionRules
 
 OwnSandbox = Annotated[
     str | None,
@@ -16,10 +16,16 @@ OwnGuarantees = Annotated[
 ]
 
 
-def chosen_sandbox(profile: str | None, require: list[str] | None) -> Sandbox | None:
-    """What the two options ask for. Raises ProfileError."""
+OwnTransaction = Annotated[
+    bool, typer.Option("--transaction", help="Have its changes to the working directory discarded unless it succeeds.")
+]
+
+
+def chosen_sandbox(profile: str | None, require: list[str] | None, *, transaction: bool) -> Sandbox | None:
+    """What the options ask for. Raises ProfileError."""
     if profile is not None:
-        return Sandbox(profile, require=tuple(require or ()))
-    if require:
-        raise typer.BadParameter("--require needs --sandbox, which says what is to give it")
+        return Sandbox(profile, require=tuple(require or ()), transaction=TransactionRules() if transaction else None)
+    if require or transaction:
+        which = "--require" if require else "--transaction"
+        raise typer.BadParameter(f"{which} needs --sandbox, which says what is to hold")
     return None
