@@ -17,6 +17,7 @@ import anyio
 
 from toolrunner.errors import ConfigError
 from toolrunner.facts import AbortMode, AbortReason, Source
+from toolrunner.facts.quick import quick
 from toolrunner.loops import Post, call_later, poster
 
 _logger = logging.getLogger("toolrunner")
@@ -28,7 +29,7 @@ def abort_mode(word: AbortMode | str) -> AbortMode:
     """What a caller means by `mode`. Raises `ConfigError` for a mode that does not exist."""
     if word not in _MODES:
         raise ConfigError("mode of abort", word, " or ".join(_MODES))
-    return AbortMode(word)
+    return word if type(word) is AbortMode else AbortMode(word)
 
 
 _orders = itertools.count(1)
@@ -43,6 +44,7 @@ class AbortError(Exception):
         self.reason = reason
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One abort as it was stored: its place among all aborts, its reason, how hard it asks."""

@@ -7,9 +7,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from toolrunner.errors import ConfigError
+from toolrunner.facts.quick import quick
 from toolrunner.wire import WireCall, call_from_item, calls_in
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One request to run a tool.

@@ -48,6 +48,9 @@ def native_loop() -> Any:
     # The short way, taken half a dozen times per call. Not without a task: trio may be the guest of an asyncio loop's callbacks.
     if asyncio is not None and loop is not None and asyncio.current_task(loop) is not None:
         return loop
+    trio = sys.modules.get("trio")
+    if loop is not None and (trio is None or not trio.lowlevel.in_trio_run()):  # a callback of asyncio's own
+        return loop
     try:
         return current_token().native_token
     except (RuntimeError, anyio.NoEventLoopError) as error:
@@ -125,6 +128,15 @@ def loop_caller(post: Post) -> LoopCall:
     return call
 
 
+def call_soon(fn: Callable[[], object]) -> None:
+    """Run `fn` on this loop after all that is ready to run now; to be called on the loop, where nothing need be woken."""
+    native = native_loop()
+    if hasattr(native, "call_soon"):
+        native.call_soon(fn, context=_callback_context())
+    else:
+        native.run_sync_soon(fn)
+
+
 def call_later(seconds: float, fn: Callable[[], object]) -> Callable[[], None]:
     """Run `fn` on this loop after `seconds` of the loop's clock; returns the way to take it back."""
     native = native_loop()
@@ -169,18 +181,25 @@ def spawn_detached(
     `torn_down` is called then, and `fn` is started all the same.
     """
     native = native_loop()
+
+    async def live() -> None:
+        # Done for a task that took a step: a callback at its end would be another turn of the loop, for every call.
+        task.remove_done_callback(never_entered)
+        try:
+            await fn()
+        finally:
+            _detached.discard(task)
+
+    def never_entered(_: object) -> None:
+        _detached.discard(task)
+        torn_down()
+        spawn_detached(fn, name, context, torn_down=torn_down)
+
     if hasattr(native, "create_task"):
         # Not loop.create_task: an eager task factory would run the first step inside this call, before the caller has the task.
-        task = sys.modules["asyncio"].Task(fn(), loop=native, name=name, context=context)
+        task = sys.modules["asyncio"].Task(live(), loop=native, name=name, context=context)
         _detached.add(task)
-
-        def ended(_: object) -> None:
-            _detached.discard(task)
-            if task.cancelled():  # `fn` lets nothing out, so it was not entered
-                torn_down()
-                spawn_detached(fn, name, context, torn_down=torn_down)
-
-        task.add_done_callback(ended)
+        task.add_done_callback(never_entered)
     else:
         sys.modules["trio"].lowlevel.spawn_system_task(fn, name=name, context=context)
 

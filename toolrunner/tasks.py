@@ -119,8 +119,11 @@ class OwnedTask:
         cancelling = getattr(self._native, "cancelling", None)
         return (cancelling() if cancelling is not None else 1) > told
 
-    async def run(self, fn: Callable[[], Awaitable[object]]) -> None:
-        """The task's whole life. Lets nothing out: on trio that would end the run, on asyncio nobody would hear it."""
+    async def run(self, fn: Callable[[], Awaitable[object]], over: Callable[[], object] = lambda: None) -> None:
+        """The task's whole life, and `over` at its end.
+
+        Lets nothing out: on trio that would end the run, on asyncio nobody would hear it.
+        """
         self._native = current_native_task()
         try:
             if hasattr(self._native, "cancel"):
@@ -133,6 +136,7 @@ class OwnedTask:
                 _logger.exception("task %s raised", self.name)
         finally:
             self.done.set()
+            over()
 
 
 @final
@@ -164,14 +168,16 @@ class TaskRoot:
         if foreign:
             self._foreign.add(task)
 
-        async def live() -> None:
-            try:
-                await task.run(fn)
-            finally:
-                self._live.discard(task)
-                self._foreign.discard(task)
+        def over() -> None:
+            self._live.discard(task)
+            self._foreign.discard(task)
 
-        spawn_detached(live, name, context if context is not None else contextvars.copy_context(), torn_down=self._torn_down)
+        spawn_detached(
+            lambda: task.run(fn, over),
+            name,
+            context if context is not None else contextvars.copy_context(),
+            torn_down=self._torn_down,
+        )
         return task
 
     @property

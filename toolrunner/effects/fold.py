@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolrunner.facts import Attribution, Change, EffectRecord, Effects, EffectStage, EffectState, Evidence
+from toolrunner.facts.quick import quick
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFacts:
     """How one body ran, as far as its effects go.

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from toolrunner.facts.quick import quick
+
 AROUND = ("hook:", "wrapper:")
 """How owners begin that stand around the body. Any other owner is the run id of a child call, which counts as the body's own."""
 
@@ -82,6 +84,7 @@ class Change:
     attribution: Attribution = Attribution.EXCLUSIVE
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Effects:
     """The effects of one call. `changes` is None when nobody looked, empty when the scan saw no change.

@@ -19,6 +19,10 @@ SAFE_BITS = 2_000
 """A whole number of so many bits can be written whatever the interpreter's limit is (640 digits at least, sys.int_info)."""
 
 
+_SMALL = 2**63
+"""Whole numbers below are written by every JSON writer."""
+
+
 class FreezeError(ValueError):
     """A value that cannot become JSON without loss. The message names the place and the type."""
 
@@ -60,7 +64,17 @@ def freeze_arguments(value: object, what: str = "arguments") -> dict[str, Any]:
         raise FreezeError(f"{what} are a {type(value).__name__}; expected an object")
     if not value and type(value) is dict:  # metadata mostly is; nobody can change it, so all may have the same one
         return _EMPTY
-    return FrozenDict({_key(key, what): freeze(item, f"{what}.{key}", 1) for key, item in value.items()})
+    return FrozenDict(
+        {_key(key, what): item if _needs_no_look(item) else freeze(item, f"{what}.{key}", 1) for key, item in value.items()}
+    )
+
+
+def _needs_no_look(item: object) -> bool:
+    """Whether it is what most arguments are: a plain short scalar, which JSON says exactly. Its place need not be named then."""
+    kind = type(item)
+    if kind is int:
+        return -_SMALL < item < _SMALL  # type: ignore[operator]
+    return item is None or kind is bool or (kind is str and item.isascii())  # type: ignore[attr-defined]
 
 
 def freeze(value: object, path: str, depth: int = 0) -> JsonValue:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from toolrunner.facts.quick import quick
+
 
 class AbortMode(StrEnum):
     """How hard an abort asks. `drain` closes what has not started and lets started calls finish."""
@@ -31,6 +33,7 @@ def wrapper_source(name: str) -> str:
     return f"wrapper:{name}"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class AbortReason:
     """The cause of an abort. The first cause wins, so once seen it never changes."""
@@ -47,6 +50,7 @@ class StopPhase(StrEnum):
     FINISHING = "finishing"
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The stop of one call: asked for, delivered, over. Each time is None until that step happened.

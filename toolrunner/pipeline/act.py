@@ -78,6 +78,9 @@ async def _process_body(state: ActiveCall, services: Services) -> Body:
     return await (shell_body(state, services) if state.line is not None else isolated_body(state, services))
 
 
+_NOTHING = Needs()
+
+
 class _Action:
     """What one call holds on its way from row 6 to the end of its body."""
 
@@ -115,7 +118,7 @@ class _Action:
             places.append(Place("processes", limits.max_processes))
         elif tool.kind is BodyKind.SYNC:
             places.append(Place("threads", limits.max_threads))
-        return Needs(state.resources, tuple(places))
+        return Needs(state.resources, tuple(places)) if places or state.resources else _NOTHING
 
     async def dispatch(self, signal: AbortSignal) -> None:
         """Rows 8 and 9, with the tool's retries: `signal` is everything that may stop the body."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from toolrunner.facts import Process, StillRunning
+from toolrunner.facts.quick import quick
 from toolrunner.observe import Snapshot, Watch, Writer
 from toolrunner.results import Code, Ended, Error, ErrorKind, Outcome, Sandbox
 from toolrunner.tools import Reply
@@ -23,6 +24,7 @@ def code_of(kind: str) -> Code:
     return Code.SANDBOX_UNAVAILABLE if kind == ErrorKind.SANDBOX else Code.SPAWN_REFUSED
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class BodyEnd:
     """How one started body is over. `code` is the case if nothing of ours stopped it; `timed_out` is the keeper's own clock.

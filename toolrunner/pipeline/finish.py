@@ -231,6 +231,8 @@ def _enforced(end: BodyEnd) -> tuple[str, ...]:
 def _still_running(state: ActiveCall) -> tuple[StillRunning, ...] | None:
     if state.end is None:
         return state.left_running
+    if not (state.jobs or state.undos_running or state.children_running != () or state.end.process):  # most calls
+        return state.end.still_running
     kept = state.end.process is not None and bool(state.end.process.kept)
     return joined(state.undos_running, () if kept else state.end.still_running, state.children_running, living(state))
 

@@ -14,7 +14,7 @@ import anyio
 
 from toolrunner.abort import AbortSignal
 from toolrunner.facts import StillRunning, StillRunningKind, StopPhase
-from toolrunner.loops import call_later
+from toolrunner.loops import call_later, call_soon
 from toolrunner.pipeline.bodies import Body
 from toolrunner.pipeline.compensate import compensate
 from toolrunner.pipeline.deadlines import Deadline
@@ -163,7 +163,7 @@ class LiveBody:
         """
         state = self._state
         # Without drains: also one that a wrapper brought in lets a started body finish.
-        signals = [self._signal.immediate()]
+        signals = [self._signal if self._signal is state.body_signal else self._signal.immediate()]
         assert state.registration is not None
         own = state.line.timeout if state.line is not None else None
         seconds = next((one for one in (state.call.timeout, own, state.registration.tool.timeout) if one is not None), None)
@@ -187,9 +187,14 @@ class LiveBody:
         state.stop.delivered_at = now()
         self._services.emit(CallStopDelivered(run_id=state.run_id))
         self._since = state.stop.delivered_at
-        self._report_later(REPORT_AFTER, REPORT_AFTER)
+        # After the body has had its turn: most have ended by then, and need no clock.
+        call_soon(self._report_unless_over)
         if self._services.limits.settle_timeout is not None and state.in_process:
             self._timers.append(call_later(self._services.limits.settle_timeout, self._publish_early))
+
+    def _report_unless_over(self) -> None:
+        if self._entered:
+            self._report_later(REPORT_AFTER, REPORT_AFTER)
 
     def _report_later(self, seconds: float, waited: float) -> None:
         def report() -> None:
@@ -220,5 +225,8 @@ class LiveBody:
                 result=result,
             )
         )
-        with anyio.CancelScope(shield=True) if pending is not None else contextlib.nullcontext():
+        if pending is None:
+            await journal_problem(self._state, self._services, None)
+            return
+        with anyio.CancelScope(shield=True):
             await journal_problem(self._state, self._services, pending)

@@ -19,6 +19,11 @@ class Verdict:
     code: Code | None
 
 
+_SUCCEEDED = Verdict(Outcome.SUCCEEDED, None)
+_ABORTED = Verdict(Outcome.ABORTED, Code.ABORTED)
+_TIMED_OUT = Verdict(Outcome.TIMED_OUT, Code.TIMED_OUT)
+
+
 def verdict(end: BodyEnd | None, cause: AbortReason | None) -> Verdict:
     """The verdict on one body. `end` is None while it still runs (a stopped call that is published early).
 
@@ -33,9 +38,9 @@ def verdict(end: BodyEnd | None, cause: AbortReason | None) -> Verdict:
         return Verdict(Outcome.FAILED, end.code)
     if end.timed_out or cause is not None:
         return _by_cause(end, cause)
-    return Verdict(Outcome.SUCCEEDED, None)
+    return _SUCCEEDED
 
 
 def _by_cause(end: BodyEnd | None, cause: AbortReason | None) -> Verdict:
     by_clock = (end is not None and end.timed_out) or (cause is not None and cause.source == Source.TIMEOUT)
-    return Verdict(Outcome.TIMED_OUT, Code.TIMED_OUT) if by_clock else Verdict(Outcome.ABORTED, Code.ABORTED)
+    return _TIMED_OUT if by_clock else _ABORTED

@@ -38,7 +38,8 @@ class NextMisused(ToolrunnerError):
 
 async def run_wrapped(state: ActiveCall, services: Services, dispatch: Dispatch, provisional: Callable[[], ToolResult]) -> None:
     """Run `dispatch` inside all wrappers. `provisional` builds the result as it stands, for wrappers to see."""
-    signal = state.signal.immediate()
+    # Nobody has been told of this one yet: until its body is entered, it is the caller's without drains.
+    signal = state.body_signal if not state.attempts else state.signal.immediate()
     if not services.hooks.wrappers:  # most runners have none
         await dispatch(signal)
         return

@@ -7,10 +7,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from toolrunner.facts import ProcessIdentity
+from toolrunner.facts.quick import quick
 from toolrunner.records.base import BaseRecord
 from toolrunner.results import Code, Ended, Outcome, ToolResult
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecorded(BaseRecord):
     """Row 0: a call was accepted; from here on it gets exactly one result. All that it was made with, but for `deps`.
@@ -31,6 +33,7 @@ class CallRecorded(BaseRecord):
     type: Literal["call/recorded"] = "call/recorded"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDecided(BaseRecord):
     """Row 3: policy, a hook or a guard decided. `by` names the rule or hook; no policy at all is said here too."""
@@ -79,6 +82,7 @@ class CallModified(BaseRecord):
     type: Literal["call/modified"] = "call/modified"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDispatched(BaseRecord):
     """Row 8: durable before the moment of action. It says that the body may have started from here on, not that it did.
@@ -94,6 +98,7 @@ class CallDispatched(BaseRecord):
     type: Literal["call/dispatched"] = "call/dispatched"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStopRequested(BaseRecord):
     """An abort or a deadline reached the call."""
@@ -104,6 +109,7 @@ class CallStopRequested(BaseRecord):
     type: Literal["call/stop_requested"] = "call/stop_requested"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStopDelivered(BaseRecord):
     """The running body was told: latch set and cancel delivered, or the first signal sent."""
@@ -111,6 +117,7 @@ class CallStopDelivered(BaseRecord):
     type: Literal["call/stop_delivered"] = "call/stop_delivered"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded(BaseRecord):
     """Row 9: the body is over and nothing of it runs. Written at once, in completion order, whatever waits for model order."""
@@ -124,6 +131,7 @@ class CallEnded(BaseRecord):
     type: Literal["call/ended"] = "call/ended"
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettled(BaseRecord):
     """Row 12: the result as it is published, after hooks."""

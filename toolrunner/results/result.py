@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from toolrunner.facts import Content
+from toolrunner.facts.quick import quick
 from toolrunner.results.model import CallFacts
 from toolrunner.results.summary import summary
 from toolrunner.results.texts import content_for_model
@@ -13,6 +14,7 @@ from toolrunner.wire import WireResult, result_item
 
 
 @final
+@quick
 @dataclass(frozen=True, slots=True)
 class ToolResult(CallFacts):
     """What is known about one call. It claims nothing else.

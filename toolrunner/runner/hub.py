@@ -25,7 +25,8 @@ class Hub:
 
     def emit(self, *records: Record) -> Awaitable[None] | None:
         """Append to the journal first, so that nobody is shown what the journal refused; then show."""
-        pending = self.journal.append(*[record for record in records if not record.transient])
+        lasting = records if len(records) == 1 and not records[0].transient else [one for one in records if not one.transient]
+        pending = self.journal.append(*lasting)
         if self._all or self._by_run:
             for record in records:
                 self._show(record)

@@ -45,6 +45,7 @@ class Submission:
         self._hub = hub
         self._stops = stops
         self._shutdown = shutdown
+        self._on_host_cancel = OnHostCancel(settings.on_host_cancel)
 
     async def single(self, call: ToolCall, signal: AbortSignal | None, observer: Observer | None) -> ToolResult:
         """One call, in a task of its own, waited for as the host."""
@@ -75,7 +76,7 @@ class Submission:
 
         self._services.root.spawn(live, f"call {call.name}", context=state.context)
         settings = self._settings
-        await wait_as_host(state.settled, OnHostCancel(settings.on_host_cancel), lambda: stop(_HOST), settings.host_cancel_wait)
+        await wait_as_host(state.settled, self._on_host_cancel, lambda: stop(_HOST), settings.host_cancel_wait)
         if state.end is not None and state.end.fatal is not None:
             raise state.end.fatal
         if failures:
@@ -142,7 +143,7 @@ class Submission:
 
         self._services.root.spawn(live, "batch")
         settings = self._settings
-        return Batch(run, events, self._services.approvals, OnHostCancel(settings.on_host_cancel), settings.host_cancel_wait)
+        return Batch(run, events, self._services.approvals, self._on_host_cancel, settings.host_cancel_wait)
 
     def _merged(self, *signals: AbortSignal | None) -> AbortSignal:
         return AbortSignal.any(*(signal for signal in signals if signal is not None), self._shutdown)

@@ -10,10 +10,12 @@ from typing import final
 from pydantic import JsonValue
 
 from toolrunner.facts import Content
+from toolrunner.facts.quick import quick
 from toolrunner.results import Error
 
 
 @final
+@quick
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The parts of a result that are the body's to say.
