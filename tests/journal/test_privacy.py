@@ -15,6 +15,7 @@ from toolrunner.facts import Process, Text
 from toolrunner.facts.processes import Containment
 from toolrunner.journal import JournalReader, check, export
 from toolrunner.journal.secrets import has_secrets, mask
+from toolrunner.pipeline.idempotency import arguments_digest
 from toolrunner.records import CallRecorded, CallSettled, JobStarted
 
 SECRET = "correct-horse"
@@ -214,3 +215,20 @@ def test_a_jobs_command_line_tells_no_secret_of_its_call(tmp_path: Path) -> None
     journal.close()
     assert kept(tmp_path)[1].name == "curl -u ann:[secret]"
     assert "curl" not in "".join(export(tmp_path))
+
+
+@pytest.mark.anyio
+async def test_no_digest_lets_a_secret_be_found_by_trying_and_its_key_holds_over_a_restart(tmp_path: Path) -> None:
+    @tool(dedupe_by_arguments=True)
+    async def unlock(pin: SecretStr) -> str:
+        """Unlock."""
+        return "unlocked"
+
+    plain = arguments_digest("unlock", {"pin": "1234"})
+    with anyio.fail_after(60):
+        results = []
+        for pin in ("1234", "1234", "9999"):
+            async with Runner([unlock], journal=SqliteJournal.open(tmp_path / "journal.db")) as runner:
+                results.append(await runner.run("unlock", {"pin": pin}))
+    assert [one.replayed for one in results] == [False, True, False]
+    assert plain.encode() not in bytes_of(tmp_path)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from toolrunner.journal.codec import to_json
-from toolrunner.journal.secrets import Schema, digest_of, has_secrets, is_digest, mask
+from toolrunner.journal.secrets import Schema, digest_of, has_secrets, is_digest, mask, without_plain_digests
 from toolrunner.journal.texts import change_foreign, change_leaves
-from toolrunner.records import CallSettled, Record
+from toolrunner.records import CallAsked, CallDecided, CallSettled, Record
 
 OUTPUT_LIMIT = 65_536
 """Characters of one text of an output that are written. The whole is in the result, and in the spill file where there is one."""
@@ -64,7 +64,7 @@ class Privacy:
         if not schemas and self._redact is None and len(body) <= self._limit:
             return body, False
         content = json.loads(body)
-        written = self._without_secrets(record.run_id, content, schemas) if schemas else content
+        written = self._without_secrets(record, content, schemas) if schemas else content
         written = change_foreign(written, self._changed) if self._redact is not None else written
         written = _cut(written, self._limit) if len(body) > self._limit else written
         if isinstance(record, CallSettled):
@@ -83,7 +83,7 @@ class Privacy:
         known = self._secrets.get(record.run_id)
         name = known.tool if known is not None else None
         if name is None and record.type.startswith("call/"):
-            name = getattr(record, "name", None) or getattr(getattr(record, "result", None), "name", None)
+            name = _named(record)
         return self._schemas.get(name, ()) if name is not None else ()
 
     def _mask(self, arguments: Any, schemas: Sequence[Schema], into: set[str] | None = None) -> Any:
@@ -99,8 +99,8 @@ class Privacy:
             arguments = found(arguments) if isinstance(arguments, str) else mask(arguments, schema, found)
         return arguments
 
-    def _without_secrets(self, run_id: str, content: dict[str, Any], schemas: Sequence[Schema]) -> Any:
-        known = self._secrets.get(run_id) or _Known(content.get("name") or (content.get("result") or {}).get("name"))
+    def _without_secrets(self, record: Record, content: dict[str, Any], schemas: Sequence[Schema]) -> Any:
+        known = self._secrets.get(record.run_id) or _Known(_named(record))
         found, is_opaque = set(known.secrets), known.is_opaque or isinstance(content.get("arguments"), str)
         content = dict(content)
         if isinstance(content.get("result"), dict):
@@ -108,7 +108,9 @@ class Privacy:
         for holder in (content, content.get("result")):
             if holder is not None and holder.get("arguments") is not None:
                 holder["arguments"] = self._mask(holder["arguments"], schemas, found)
-        self._secrets[run_id] = _Known(known.tool, frozenset(found), is_opaque)
+        self._secrets[record.run_id] = _Known(known.tool, frozenset(found), is_opaque)
+        if isinstance(record, CallAsked | CallDecided):
+            content |= {name: without_plain_digests(self._key, content[name]) for name in ("digest", "text") if name in content}
         secrets = sorted((one for one in found if len(one) >= SHORT_SECRET), key=len, reverse=True)
 
         def change(field: str, text: Any) -> Any:
@@ -128,6 +130,12 @@ class Privacy:
             return str(self._redact(text))
         except Exception as error:  # noqa: BLE001  the host's own; a text that nobody could look at is not written
             return f"[not written: redact raised {type(error).__name__}]"
+
+
+def _named(record: Record) -> str | None:
+    """The tool's name, where the record of a call has it."""
+    name = getattr(record, "name", None)
+    return name if isinstance(name, str) else getattr(getattr(record, "result", None), "name", None)
 
 
 def _cut(content: Any, limit: int) -> Any:

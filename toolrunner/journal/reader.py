@@ -21,6 +21,7 @@ from toolrunner.journal.codec import RawRecord, from_json
 from toolrunner.journal.looking import is_half_written, look_into, unreadable, wal_of
 from toolrunner.journal.places import Place, named_place
 from toolrunner.journal.schema import APPLICATION_ID, SCHEMA_VERSION
+from toolrunner.journal.secrets import without_plain_digests
 from toolrunner.records import Record
 
 PAGE = 1_000
@@ -181,6 +182,10 @@ class JournalReader:
         """The session it was made for."""
         rows = self._rows("SELECT value FROM meta WHERE name = 'session'")
         return rows[0][0] if rows else None
+
+    def keyed(self, text: str) -> str:
+        """A text with digests of arguments as it is written of a call with secrets: to be looked up."""
+        return without_plain_digests(self._rows("SELECT value FROM meta WHERE name = 'secret'")[0][0], text)
 
     def integrity(self) -> tuple[str, ...]:
         """What SQLite finds wrong with the file; reads all of it."""

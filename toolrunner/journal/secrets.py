@@ -25,6 +25,14 @@ def digest_of(key: bytes, value: object) -> str:
     return f"[secret {hmac.new(key, text.encode(errors='surrogatepass'), hashlib.sha256).hexdigest()[:32]}]"
 
 
+_OF_ARGUMENTS = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+def without_plain_digests(key: bytes, text: str) -> str:
+    """A text in which every SHA-256 is a keyed one: of arguments with a secret, a plain one is found by trying secrets."""
+    return _OF_ARGUMENTS.sub(lambda found: hmac.new(key, found[0].encode(), hashlib.sha256).hexdigest(), text)
+
+
 def is_digest(value: object) -> bool:
     """Whether it is what `digest_of` gives, so that it tells nothing any more."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None

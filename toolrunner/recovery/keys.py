@@ -29,20 +29,21 @@ class PastKeys:
         """
         found: Entry | None = None
         by_key = key.startswith(_BY_KEY)
+        names = (key,) if by_key else (key, self._calls.keyed(key))
         for past in self._calls.with_key(key.removeprefix(_BY_KEY)) if by_key else self._calls.that_claimed(key):
             for story in past.stories.by_run.values():
                 if story.run_id != run_id:
-                    found = self._entry(past, story, key) or found
+                    found = self._entry(past, story, names) or found
         return found
 
     @staticmethod
-    def _entry(past: Past, story: Story, key: str) -> Entry | None:
+    def _entry(past: Past, story: Story, names: tuple[str, ...]) -> Entry | None:
         result = story.settled.result if story.settled is not None else None
         # One that was replayed, refused or in doubt itself never had the key; what has no result is pending, or runs.
         if result is None or result.replayed or (not result.started and state_after(result) is None):
             return None
         state = _state(story, result)
-        expires = _expires(past, story, key)
+        expires = _expires(past, story, names)
         if state is None or (expires is not None and expires <= boottime() and state is KeyState.COMPLETED):
             return None
         digest = None if story.run_id in past.altered else arguments_digest(story.name, story.arguments)
@@ -60,7 +61,7 @@ def _state(story: Story, result: ToolResult) -> KeyState | None:
             return state_after(result)
 
 
-def _expires(past: Past, story: Story, key: str) -> float | None:
+def _expires(past: Past, story: Story, names: tuple[str, ...]) -> float | None:
     """When the key of a call's arguments is free again, in seconds of this boot; None for one that never is.
 
     Of a claim of another boot it is known that it is at least as old as this boot.
@@ -68,7 +69,7 @@ def _expires(past: Past, story: Story, key: str) -> float | None:
     claim: Claim | None = None
     for record in story.decisions:
         claim = claim_in(record) or claim
-        if claim is not None and claim.key == key:
+        if claim is not None and claim.key in names:
             if claim.expires is None or claim.seconds is None:
                 return None
             return claim.expires if past.boot_of(record.seq) == this_process().boot_id else claim.seconds

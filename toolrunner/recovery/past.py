@@ -127,8 +127,12 @@ class PastCalls:
                 claim = claim_in(entry.record)
                 if claim is not None and entry.seq < self._openings[-1].first_seq:
                     self._claims.setdefault(claim.key, []).append(entry.record.run_id)
-        for run_id in self._claims.get(key, ()):
+        for run_id in (*self._claims.get(key, ()), *self._claims.get(self.keyed(key), ())):
             yield self._call(run_id)
+
+    def keyed(self, key: str) -> str:
+        """The key as a call of a tool with secrets has it on record."""
+        return self._reader.keyed(key)
 
     def close(self) -> None:
         """Let go of the file."""
