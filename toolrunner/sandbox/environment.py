@@ -1,6 +1,8 @@
 """The variables that a contained call gets of its host's. Pure."""
 
 import fnmatch
+import functools
+import re
 from collections.abc import Mapping
 
 from toolrunner.sandbox.profile import Env, Inherit
@@ -21,4 +23,9 @@ def _passes(name: str, rules: Env) -> bool:
 
 
 def _is_one_of(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
+    return _any_of(patterns).fullmatch(name) is not None
+
+
+@functools.cache  # bounded by the profiles that are loaded
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns) or "(?!)", re.IGNORECASE)

@@ -1,5 +1,6 @@
 """Where things are for one call: working directory, home, what is ours, and what the host runs from. Reads the host only."""
 
+import functools
 import os
 import sys
 from dataclasses import dataclass
@@ -63,15 +64,34 @@ def _code() -> tuple[str, ...]:
 
     A package is named once, by its top folder.
     """
-    found = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
+    found = {_real(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix)}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str) and os.path.isabs(file):
-            found.add(os.path.realpath(_top(name, file)))
-    return tuple(sorted(path for path in found if not any(path.startswith(above + os.sep) for above in found)))
+        if isinstance(file, str):
+            found.add(_top(name, file))
+    return _highest(frozenset(found))
 
 
+@functools.lru_cache(maxsize=64)
+def _highest(found: frozenset[str]) -> tuple[str, ...]:
+    """Without what lies in another one."""
+    kept: list[str] = []
+    for path in sorted(filter(None, found), key=lambda path: path + os.sep):
+        if not kept or not path.startswith(kept[-1] + os.sep):
+            kept.append(path)
+    return tuple(kept)
+
+
+@functools.cache  # bounded by what is imported; and a link that is turned later did not lead to what was imported
 def _top(name: str, file: str) -> str:
+    """The file of a module, or the top folder of its package; empty for one that is in no file."""
+    if not os.path.isabs(file):
+        return ""
     path = Path(file)
     depth = name.count(".") if path.stem != "__init__" else name.count(".") + 1
-    return str(path.parents[depth - 1]) if 0 < depth <= len(path.parents) else file
+    return _real(str(path.parents[depth - 1]) if 0 < depth <= len(path.parents) else file)
+
+
+@functools.cache
+def _real(path: str) -> str:
+    return os.path.realpath(path)

