@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -128,6 +129,8 @@ def opened(path: Path, folder: Path) -> Iterator[Browser]:
         *FLAGS,
         f"--user-data-dir={folder / 'profile'}",
     ]
+    # The browser binds a socket in its TMPDIR, and ends without a word where its path has more than 107 bytes (unix(7)).
+    short = tempfile.mkdtemp(prefix="page-", dir="/tmp")
     with (folder / "browser.log").open("wb") as log:
         process = subprocess.Popen(
             words,
@@ -135,7 +138,7 @@ def opened(path: Path, folder: Path) -> Iterator[Browser]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "HOME": str(folder), "TMPDIR": str(folder)},
+            env={**os.environ, "HOME": str(folder), "TMPDIR": short},
             start_new_session=True,
         )
     os.close(to_browser)
@@ -151,6 +154,7 @@ def opened(path: Path, folder: Path) -> Iterator[Browser]:
         os.close(ours)
         os.close(from_browser)
         _end(process)
+        shutil.rmtree(short)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
