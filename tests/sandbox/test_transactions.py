@@ -15,6 +15,7 @@ from toolrunner.facts import ChangeKind
 from toolrunner.process import SpawnRefused
 from toolrunner.sandbox import Sandbox, TransactionRules, probing
 from toolrunner.sandbox.overlay import LayerChange, Stage, changes, commit, layers, make_layer
+from toolrunner.sandbox.profile import Ending
 from toolrunner.sandbox.user import whom
 from toolrunner.tools import Command, command_tool
 
@@ -259,3 +260,25 @@ async def test_as_a_user_would(over: Box) -> None:
     assert tree(over.folder) == before
     assert result["effects"]["state"] == "reverted"
     assert {os.path.basename(each["path"]) for each in result["effects"]["changes"]} == {"src", "new"}
+
+
+async def test_changes_that_were_kept_are_shown_applied_or_discarded_later(over: Box) -> None:
+    filled(over)
+    before = tree(over.folder)
+    keep = TransactionRules(on_success=Ending.KEEP, on_abort=Ending.KEEP)
+    first, second = await run(over, MESS, keep), await run(over, "echo x > other; exit 1", keep)
+    assert tree(over.folder) == before
+    assert first.sandbox is not None
+    assert (first.sandbox.transaction, first.effects.state) == ("kept", "unknown")
+    assert seen(first, over) == CHANGES
+    done = toolrun("changes", "--json")
+    assert {line["run_id"]: len(line["changes"]) for line in done.lines} == {first.run_id: len(CHANGES), second.run_id: 1}
+    assert b"+keptmore" in toolrun("changes", first.run_id, "--diff").out
+    done = toolrun("apply", first.run_id)
+    assert done.status == 0, done.err
+    assert tree(over.folder)["kept"] == "keptmore\n"
+    assert "src" not in tree(over.folder)
+    assert toolrun("discard", second.run_id).status == 0
+    assert "other" not in tree(over.folder)
+    assert layers() == []
+    assert toolrun("apply", first.run_id).status == 2

@@ -17,7 +17,7 @@ from toolrunner import starting
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
-from toolrunner.cli.commands import history, mending, policies, reading, running
+from toolrunner.cli.commands import history, mending, policies, reading, running, transactions
 from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession
 from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, OwnTransaction, chosen_sandbox
 from toolrunner.cli.files import NotWritable
@@ -130,6 +130,9 @@ def _program(
         typer.echo(context.get_help())
 
 
+_OutputLimit = Annotated[int, typer.Option(metavar="N", help="Bytes of each stream kept in the result; all of it is passed on.")]
+
+
 @app.command("run", help=RUN, short_help="Run one command.", context_settings=_COMMAND_LINE)
 def _run(  # noqa: PLR0913 - each is an option people look for by name
     *,
@@ -139,9 +142,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
     cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Folder to run it in.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Set a variable. Values are in no record.")] = None,
     watch_writes: Annotated[list[str] | None, typer.Option(metavar="DIR", help="Say which files below DIR changed.")] = None,
-    output_limit: Annotated[
-        int, typer.Option(metavar="N", help="Bytes of each stream kept in the result; all of it is passed on.")
-    ] = DEFAULT_OUTPUT_LIMIT,
+    output_limit: _OutputLimit = DEFAULT_OUTPUT_LIMIT,
     leftovers: Annotated[Leftovers, typer.Option(help="What becomes of processes it leaves behind.")] = Leftovers.KILL,
     stdin: Annotated[
         str | None, typer.Option(metavar="null|inherit|FILE", help="Its input. Default: ours, unless that is a terminal.")
@@ -272,6 +273,9 @@ app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.l
 app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)
 app.command("ps", help=PS, short_help="Print what runs now.")(running.ps)
 app.command("cancel", help=CANCEL, short_help="Stop a call that runs now.")(running.cancel_call)
+app.command("changes", help=transactions.CHANGES, short_help="Print changes that are kept apart.")(transactions.print_changes)
+app.command("apply", help=transactions.APPLY, short_help="Carry kept changes over.")(transactions.apply)
+app.command("discard", help=transactions.DISCARD, short_help="Throw kept changes away.")(transactions.discard)
 app.command("recover", help=RECOVER, short_help="Settle what a dead program left open.")(mending.recover)
 app.command("reconcile", help=RECONCILE, short_help="Say what became of a call in doubt.")(mending.reconcile)
 _journals = typer.Typer(help=JOURNAL, add_completion=False, rich_markup_mode=None, invoke_without_command=True)

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import final
 
+from toolrunner.process.identity import starttime_of
 from toolrunner.sandbox.places import state_home
 from toolrunner.sandbox.user import User, can_reach
 
@@ -50,6 +51,14 @@ class Layer:
     stage: Stage = Stage.OPEN
     shut: tuple[str, ...] = ()
     """Paths below `lower`, relative, that the call may not write, whatever way it found: nothing is carried over there."""
+
+    host: tuple[int, int] = (0, 0)
+    """Number and start time of the program whose call it is."""
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether its call may still run: an open one of a program that lives."""
+        return self.stage is Stage.OPEN and starttime_of(self.host[0]) == self.host[1]
 
     @property
     def name(self) -> str:
@@ -94,7 +103,8 @@ def make_layer(name: str, lower: str, user: User, profile: str, shut: tuple[str,
     """A fresh one over `lower`. Raises NoLayer, or OSError when there is no room."""
     folder = os.path.join(_base(user), name)
     os.mkdir(folder, 0o711)
-    layer = Layer(folder, lower, 0, user, profile, shut=shut)
+    own = os.getpid()
+    layer = Layer(folder, lower, 0, user, profile, shut=shut, host=(own, starttime_of(own) or 0))
     for each in (layer.upper, layer.work):
         os.mkdir(each, 0o700)
         if user is not None:
@@ -173,9 +183,8 @@ def _read(base: str, name: str) -> Layer | None:
     try:
         values = json.loads(Path(base, name, NOTE).read_text(encoding="utf-8"))
         user = tuple(values["user"]) if values["user"] is not None else None
-        shut = tuple(values["shut"])
-        return Layer(
-            os.path.join(base, name), values["lower"], values["began"], user, values["profile"], Stage(values["stage"]), shut
-        )
+        told = {key: values[key] for key in ("lower", "began", "profile")}
+        shut, host = tuple(values["shut"]), tuple(values["host"])
+        return Layer(os.path.join(base, name), **told, user=user, stage=Stage(values["stage"]), shut=shut, host=host)
     except (OSError, ValueError, KeyError, TypeError):  # not ours, or cut short by a crash before its call ran
         return None
