@@ -6,18 +6,23 @@ answers with an error instead of a stream.
 
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
 from anyio.abc import SocketStream
+from anyio.from_thread import start_blocking_portal
 
 from toolrunner.testing import Gate
 
 
 class Cut:
     """The connection is closed here, without the end of the body."""
+
+
+class Hang:
+    """Nothing more comes, until the client leaves."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ class LoopbackProvider:
                 if isinstance(item, Cut):
                     tasks.cancel_scope.cancel()
                     return
-                if isinstance(item, Gate):
+                if isinstance(item, Hang):
+                    await anyio.sleep_forever()
+                elif isinstance(item, Gate):
                     await item.wait()
                 else:
                     await connection.send(_chunk(self.encode(item)))
@@ -129,3 +136,13 @@ async def provider(*scripts: Sequence[Any], encode: Encode = named, last: bytes 
         tasks.start_soon(listener.serve, served.serve)
         yield served
         tasks.cancel_scope.cancel()
+
+
+@contextlib.contextmanager
+def provider_in_thread(*scripts: Sequence[Any], encode: Encode = named, last: bytes = b"") -> Iterator[LoopbackProvider]:
+    """The same for a program under test, which this process only starts and talks to."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(provider(*scripts, encode=encode, last=last)) as served,
+    ):
+        yield served

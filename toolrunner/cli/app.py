@@ -17,7 +17,7 @@ from toolrunner import starting
 from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
-from toolrunner.cli.commands import history, mending, policies, reading, running, transactions
+from toolrunner.cli.commands import chatting, history, mending, policies, reading, running, transactions
 from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession
 from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, OwnTransaction, chosen_sandbox
 from toolrunner.cli.files import NotWritable
@@ -269,6 +269,7 @@ def _program_of_journals(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+app.command("chat", help=chatting.CHAT, short_help="Talk to a model that may use the built-in tools.")(chatting.chat)
 app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.log)
 app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)
 app.command("ps", help=PS, short_help="Print what runs now.")(running.ps)
