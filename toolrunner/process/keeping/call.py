@@ -7,7 +7,7 @@ Phases: waiting (child at the gate) -> running -> stopping (ladder) or draining 
 import math
 import time
 
-from toolrunner.process.keeping.ladder import STEPS, ask, contained, interrupt, terminate
+from toolrunner.process.keeping.ladder import STEPS, contained, interrupt, signal_contained, terminate
 from toolrunner.process.keeping.messages import DRAIN_BOUND
 from toolrunner.process.keeping.system import Kernel, peek
 
@@ -82,7 +82,7 @@ class Call:
         while self.pending and self.pending[0][0] <= now:
             name = self.pending.pop(0)[1]
             if self.own:
-                ask(self.kernel, self.own, name)
+                signal_contained(self.kernel, self.own, name)
             elif name == "SIGTERM":
                 terminate(self.kernel, self.leader)
             elif self.leader_at is None:

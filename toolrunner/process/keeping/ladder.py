@@ -93,7 +93,7 @@ def contained(kernel: Kernel, own: int) -> list[Stat]:
     return found
 
 
-def ask(kernel: Kernel, own: int, name: str) -> None:
+def signal_contained(kernel: Kernel, own: int, name: str) -> None:
     """The signal, then SIGCONT, to each process of a command that is contained."""
     for facts in contained(kernel, own):
         for number in (getattr(signal, name), signal.SIGCONT):
