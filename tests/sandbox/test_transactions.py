@@ -282,3 +282,29 @@ async def test_changes_that_were_kept_are_shown_applied_or_discarded_later(over:
     assert "other" not in tree(over.folder)
     assert layers() == []
     assert toolrun("apply", first.run_id).status == 2
+
+
+@pytest.mark.parametrize(
+    "path, kind, folder",
+    [
+        ("g/hooks", ChangeKind.DELETED, True),
+        ("g/hooks/evil", ChangeKind.CREATED, False),
+        ("g", ChangeKind.DELETED, True),
+        ("g", ChangeKind.MODIFIED, False),
+    ],
+    ids=["itself", "in it", "what it lies in", "a file in place of what it lies in"],
+)
+def test_nothing_is_carried_over_where_the_call_may_not_write(
+    path: str, kind: ChangeKind, folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lower = tmp_path / "lower"
+    (lower / "g/hooks").mkdir(parents=True)
+    (lower / "g/hooks/old").write_text("old")
+    before = tree(lower)
+    layer = make_layer("run", str(lower), None, "test", shut=("g/hooks",))
+    if kind is not ChangeKind.DELETED:
+        Path(layer.upper, path).parent.mkdir(parents=True, exist_ok=True)
+        Path(layer.upper, path).write_text("evil")
+    assert commit(layer, [LayerChange(path, kind, folder)]) == (path,)
+    assert tree(lower) == before
