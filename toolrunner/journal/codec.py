@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, final, get_args
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, SchemaSerializer
 
 from toolrunner.records import Record
 
@@ -43,6 +43,17 @@ class RawRecord:
     """Its type or version is of later days; otherwise it is no legal record."""
 
 
+_WITHOUT_SEQ = {"seq"}
+
+
+@cache
+def _serializer(kind: str) -> SchemaSerializer:
+    """The adapter's own, without its checks of options; called for each record, while somebody waits for the disk."""
+    serializer = _adapter(kind).serializer
+    assert isinstance(serializer, SchemaSerializer)  # nothing is deferred once the adapter is built
+    return serializer
+
+
 @cache
 def _adapter(kind: str) -> TypeAdapter[Any]:
     """Built when the first record of its kind comes: all of them cost every start of a program 60 ms."""
@@ -51,12 +62,11 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 def to_json(record: Record) -> str:
     """The record as JSON text, without `seq`, which is the row's key."""
-    adapter = _adapter(record.type)
     try:
-        return adapter.dump_json(record, exclude={"seq"}).decode()
+        return _serializer(record.type).to_json(record, exclude=_WITHOUT_SEQ).decode()
     except (PydanticSerializationError, UnicodeError, ValueError):
         # A lone surrogate (a file name that is no UTF-8), or nesting that pydantic gives up on: the standard library writes both.
-        return json.dumps(adapter.dump_python(record, exclude={"seq"}, mode="json"), separators=(",", ":"))
+        return json.dumps(_adapter(record.type).dump_python(record, exclude=_WITHOUT_SEQ, mode="json"), separators=(",", ":"))
 
 
 def from_json(seq: int, kind: str, version: int, run_id: str, text: str) -> Record | RawRecord:

@@ -7,8 +7,9 @@ from typing import NamedTuple, final
 from toolrunner.journal.codec import to_json
 from toolrunner.records import CallRecorded, Record
 
-_SIZES = (64, 8, 1)
-"""Rows of one statement. Each statement gives the interpreter lock away and has to wait for it again, so few are better."""
+_MOST = 32
+"""Rows of one statement. Each statement gives the interpreter lock away and has to wait for it again, three times, and is a
+transaction of its own if it is alone: so one for each number of rows up to this one. (SQLite keeps 128 of them compiled.)"""
 
 
 @final
@@ -44,18 +45,19 @@ def _statement(rows: int) -> str:
 
 def insert(connection: sqlite3.Connection, rows: list[Row]) -> None:
     """Write the rows in one commit. Raises sqlite3.Error; then nothing of them is in the file, or the commit itself failed."""
-    if len(rows) in _SIZES:  # a statement alone is a transaction of its own
-        connection.execute(_statement(len(rows)), [value for row in rows for value in row])
+    if len(rows) <= _MOST:
+        _insert(connection, rows)
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        at = 0
-        for size in _SIZES:
-            while len(rows) - at >= size:
-                connection.execute(_statement(size), [value for row in rows[at : at + size] for value in row])
-                at += size
+        for at in range(0, len(rows), _MOST):
+            _insert(connection, rows[at : at + _MOST])
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _insert(connection: sqlite3.Connection, rows: list[Row]) -> None:
+    connection.execute(_statement(len(rows)), rows[0] if len(rows) == 1 else [value for row in rows for value in row])

@@ -11,8 +11,6 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Self, final
 
-import anyio
-
 from toolrunner.errors import ConfigError, JournalError, JournalForked
 from toolrunner.journal.filesystems import require_local
 from toolrunner.journal.opening import Opened, open_database
@@ -23,6 +21,7 @@ from toolrunner.journal.privacy import OUTPUT_LIMIT, Privacy, Redact
 from toolrunner.journal.reader import JournalReader
 from toolrunner.journal.rows import Row, row
 from toolrunner.journal.sessions import Retention, retire
+from toolrunner.journal.waiting import waiting
 from toolrunner.journal.writer import Writer
 from toolrunner.loops import Post, native_loop, poster
 from toolrunner.records import Record
@@ -67,7 +66,8 @@ class SqliteJournal:
         self._lock = lock
         self._connection = opened.connection
         self._forked = False
-        self._post: tuple[Any, Post] | None = None
+        self._loop: Any = None
+        self._post: Post | None = None
         self._privacy = privacy
         chores = (lambda: retire(retention),) if retention is not None else ()
         self._writer = Writer(opened.connection, place.path, self._row, opened.last_seq, chores)
@@ -142,9 +142,10 @@ class SqliteJournal:
     async def wait_durable(self, seq: int) -> None:
         """Wait until the record of this number is on disk. Raises `JournalError` if it never will be."""
         if not self._forked and self._writer.durable < seq and self._writer.failure is None:
-            happened = anyio.Event()
-            self._writer.want(seq, happened.set, self._poster())
-            await happened.wait()
+            post = self._poster()
+            happened, wait = waiting(self._loop)
+            self._writer.want(seq, happened, post)
+            await wait
         failure = self.failure
         if failure is not None and (self._forked or self._writer.durable < seq):
             raise failure
@@ -158,9 +159,10 @@ class SqliteJournal:
         if self._forked:
             return
         self._writer.close()
-        ended = anyio.Event()
-        self._writer.at_end(ended.set, self._poster())
-        await ended.wait()
+        post = self._poster()
+        ended, wait = waiting(self._loop)
+        self._writer.at_end(ended, post)
+        await wait
         self._writer.thread.join()  # has told its end as the last thing it did
         self._let_go()
 
@@ -176,10 +178,11 @@ class SqliteJournal:
         living.discard(self)
 
     def _poster(self) -> Post:
+        """The way to the running loop, which is `_loop` then."""
         native = native_loop()
-        if self._post is None or self._post[0] is not native:
-            self._post = (native, poster())
-        return self._post[1]
+        if self._post is None or self._loop is not native:
+            self._loop, self._post = native, poster()
+        return self._post
 
     def _row(self, seq: int, at: float, record: Record) -> Row:
         body, altered = self._privacy.body(record)

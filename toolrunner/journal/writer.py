@@ -10,8 +10,6 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import final
@@ -21,6 +19,7 @@ from toolrunner.journal.clocks import boottime
 from toolrunner.journal.failures import is_busy, journal_error
 from toolrunner.journal.rows import Row, insert
 from toolrunner.journal.schema import reserve_wal
+from toolrunner.journal.waiting import Happened, Sleeper, Until, Waiter, tell
 from toolrunner.loops import Post
 from toolrunner.records import Record
 
@@ -51,13 +50,6 @@ PENDING_LIMIT = 1_000_000
 one more the journal has failed, so that nothing is started any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiter:
-    seq: int
-    happened: Callable[[], object]
-    post: Post
-
-
 @final
 class Writer:
     """One per owned journal. `encode` makes rows of records, in the thread; what it raises fails the journal."""
@@ -75,17 +67,16 @@ class Writer:
         self._encode = encode
         self._chores = list(chores)
         """Done once, one by one, when there is nothing to write."""
-        self._lock = threading.Condition()
+        self._lock = threading.Lock()
+        self._sleeper = Sleeper()
         self._pending: deque[tuple[int, float, Record]] = deque()
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[Waiter] = []
         self._taken = last_seq
         self._wanted = 0
         """Somebody waits for the records up to this one."""
-        self._asleep = False
-        """The thread waits for whatever comes, without a bound. Invariant: nothing is pending then."""
         self._commits = self._written_bytes = 0
         self._closing = False
-        self._enders: list[_Waiter] = []
+        self._enders: list[Waiter] = []
         self._over = False
         self._is_dirty = True
         """The -wal file holds something that is not in the database."""
@@ -108,34 +99,34 @@ class Writer:
                 self._taken += 1
                 if self.failure is None:
                     self._pending.append((self._taken, at, record))
-            if self._asleep:
-                self._lock.notify()
+            if self._sleeper.until is Until.ANYTHING:
+                self._sleeper.wake()
             return self._taken
 
-    def want(self, seq: int, happened: Callable[[], object], post: Post) -> None:
+    def want(self, seq: int, happened: Happened, post: Post) -> None:
         """Have `happened` called through `post` when the record is durable, or never will be."""
         with self._lock:
             if self.durable >= seq or self.failure is not None:
                 post(happened)
                 return
-            self._waiters.append(_Waiter(seq, happened, post))
+            self._waiters.append(Waiter(seq, happened, post))
             if seq > self._wanted:
                 self._wanted = seq
-                self._lock.notify()
+                self._sleeper.wake()
 
     def close(self) -> None:
         """Ask for the end: what is pending is written, then the file is closed. Does not wait; the thread's end is the answer."""
         with self._lock:
             self._closing = True
-            self._lock.notify()
+            self._sleeper.wake()
 
-    def at_end(self, happened: Callable[[], object], post: Post) -> None:
+    def at_end(self, happened: Happened, post: Post) -> None:
         """Have `happened` called through `post` when the thread has let go of the file."""
         with self._lock:
             if self._over:
                 post(happened)
             else:
-                self._enders.append(_Waiter(0, happened, post))
+                self._enders.append(Waiter(0, happened, post))
 
     @property
     def taken(self) -> int:
@@ -158,25 +149,21 @@ class Writer:
 
     def _next_batch(self) -> list[tuple[int, float, Record]] | None:
         """Wait until there is something to write and a reason to write it now; None at the end."""
+        has_ridden = False
         while True:
             with self._lock:
-                self._wait()
                 if self.failure is not None:
                     return None
-                if self._pending:
+                if self._pending and (has_ridden or self._wanted > self.durable or self._closing):
                     return list(islice(self._pending, COMMIT_RECORDS))
                 if self._closing:
                     return None
-            self._rest()
-
-    def _wait(self) -> None:
-        """Until something is pending that somebody waits for, or has ridden long enough; or, with nothing pending, until idle."""
-        if not self._pending and not self._closing and self.failure is None:
-            self._asleep = True
-            self._lock.wait(IDLE if self._is_dirty else None)
-            self._asleep = False
-        if self._pending:
-            self._lock.wait_for(lambda: self._wanted > self.durable or self._closing or self.failure is not None, RIDE)
+                is_idle = not self._pending
+                self._sleeper.until = Until.ANYTHING if is_idle else Until.WANTED
+            has_slept = not self._sleeper.sleep((IDLE if self._is_dirty else None) if is_idle else RIDE, self._lock)
+            has_ridden = has_slept and not is_idle
+            if has_slept and is_idle:
+                self._rest()
 
     def _commit(self, batch: list[tuple[int, float, Record]]) -> None:
         rows = [self._encode(*one) for one in batch]
@@ -188,8 +175,13 @@ class Writer:
                 for _ in batch:
                     self._pending.popleft()
             self.durable = batch[-1][0]
-            self._tell()
-        self._care_for_wal(rows)
+            ready = self._ready()
+        self._commits += 1
+        self._written_bytes += _COMMIT_BYTES + sum([len(one.body) for one in rows])
+        # The last thing before the next sleep: whoever is woken needs the interpreter lock at once.
+        tell(ready)
+        if self._commits == RESERVE_AFTER or self._written_bytes > CHECKPOINT_BYTES:
+            self._care_for_wal()
 
     def _written(self, rows: list[Row]) -> bool:
         """One commit, flushed when this returns True. False: another program has the file locked, so nothing was written."""
@@ -201,10 +193,8 @@ class Writer:
             return False
         return True
 
-    def _care_for_wal(self, rows: list[Row]) -> None:
-        """After a commit, and after those who waited for it were told."""
-        self._commits += 1
-        self._written_bytes += _COMMIT_BYTES + sum(len(one.body) for one in rows)
+    def _care_for_wal(self) -> None:
+        """After those who waited for a commit were told."""
         if self._commits == RESERVE_AFTER:
             reserve_wal(self._connection)
         if self._written_bytes > CHECKPOINT_BYTES:
@@ -237,14 +227,15 @@ class Writer:
         """Under the lock: nothing is written from here on, and who waits is told."""
         self.failure = self.failure or failure
         self._pending.clear()
-        self._tell()
-        self._lock.notify()
+        tell(self._ready())
+        self._sleeper.wake()
 
-    def _tell(self) -> None:
-        """Under the lock: wake whoever waited for what is durable now, one post for each loop."""
+    def _ready(self) -> list[Waiter]:
+        """Under the lock: take out whoever waited for what is durable now, or never will be."""
         over = self.failure is not None
-        _post([one for one in self._waiters if over or one.seq <= self.durable])
-        self._waiters = [] if over else [one for one in self._waiters if one.seq > self.durable]
+        ready = [one for one in self._waiters if over or one.seq <= self.durable]
+        self._waiters = [] if len(ready) == len(self._waiters) else [one for one in self._waiters if one.seq > self.durable]
+        return ready
 
     def _end(self) -> None:
         """Leave the file so that readers need no other: nothing in the -wal file, and no need of one."""
@@ -263,19 +254,4 @@ class Writer:
         with self._lock:
             self._fail(JournalClosed(self._path))
             self._over = True
-            _post(self._enders)
-
-
-def _post(waiters: list[_Waiter]) -> None:
-    """Tell them, with one callback for each loop."""
-    for post in {one.post for one in waiters}:
-        ready = [one.happened for one in waiters if one.post is post]
-        try:
-            post(partial(_call, ready))
-        except RuntimeError:  # the loop is closed: nobody waits there any more
-            pass
-
-
-def _call(ready: list[Callable[[], object]]) -> None:
-    for happened in ready:
-        happened()
+            tell(self._enders)
