@@ -1,6 +1,6 @@
 """Models of the official SDKs (extra `agent`): `open_model` picks one by its provider, and imports its SDK only then. No state.
 
-`anthropic`, `openai_chat`, `openai_responses`, `gemini` = one module each, which any program may import by itself; `sdk` = what
+`anthropic`, `openai_chat`, `openai_responses` = one module each, which any program may import by itself; `sdk` and `sse` = what
 they share.
 """
 
@@ -17,7 +17,6 @@ _CLASSES = {
     Provider.ANTHROPIC: ("anthropic", "AnthropicModel"),
     Provider.OPENAI_CHAT: ("openai_chat", "OpenAIChatModel"),
     Provider.OPENAI_RESPONSES: ("openai_responses", "OpenAIResponsesModel"),
-    Provider.GEMINI: ("gemini", "GeminiModel"),
 }
 
 
