@@ -137,8 +137,9 @@ class _Latch:
 
     def _notify(self) -> None:
         told = {only: self.cause(immediate_only=only) is not None for only in (False, True)}
-        # The keys alone: a pair for each would be memory that a collection may be begun for, whose finalizers may abort, too.
-        for subscription in tuple(self._subscriptions):
+        # A list of the keys alone: for pairs, or a tuple, a collection may begin in the middle of the walk (Python 3.11), and its
+        # finalizers may abort or unsubscribe, too.
+        for subscription in list(self._subscriptions):
             immediate_only = self._subscriptions.get(subscription)
             if immediate_only is None or not told[immediate_only]:
                 continue
