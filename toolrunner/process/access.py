@@ -3,6 +3,7 @@
 State: whether the supervisor is counted among the wardens' users, and what this host was at the last look.
 """
 
+import contextlib
 import errno
 import time
 from typing import final
@@ -19,6 +20,10 @@ from toolrunner.process.wardens import WARDENS
 
 QUEUE_PAUSE = 0.5
 """Seconds to wait for room in the warden's queue before looking whether the warden is awake."""
+
+
+FEW = 0.002
+"""Seconds between two tries where nothing tells that another one is worth it: about what a keeper needs to take a request."""
 
 
 @final
@@ -78,16 +83,18 @@ async def send(link: Link, request: Request, umask: int) -> Ends:
             # ETOOMANYREFS: this user has too many descriptors under way; they arrive as keepers take their requests.
             if exc.errno not in (errno.EAGAIN, errno.ETOOMANYREFS):
                 raise LostAtGate from exc
-        if time.monotonic() > until:
-            raise SpawnRefused(SpawnErrorKind.SETUP, f"no keeper took the request within {START_BOUND:.0f} s")
-        await _room(link)
+            if time.monotonic() > until:
+                text = f"no keeper took the request within {START_BOUND:.0f} s"
+                raise SpawnRefused(SpawnErrorKind.SETUP, text) from exc
+            await _room(link, queue_is_full=exc.errno == errno.EAGAIN)
 
 
-async def _room(link: Link) -> None:
+async def _room(link: Link, *, queue_is_full: bool) -> None:
     """Wait until the queue takes more."""
     link.wake()
     with anyio.move_on_after(QUEUE_PAUSE):
-        try:
-            await anyio.wait_writable(link.requests)
-        except anyio.BusyResourceError:  # another supervisor of this loop waits there already
-            await anyio.sleep(0.002)
+        if queue_is_full:
+            with contextlib.suppress(anyio.BusyResourceError):  # another supervisor of this loop waits there already
+                await anyio.wait_writable(link.requests)
+                return
+        await anyio.sleep(FEW)  # nothing announces that fewer descriptors are under way

@@ -7,6 +7,7 @@ Child's messages: `set` (only if it is to go into a cgroup; else it tells the ho
 """
 
 import os
+import signal
 import socket
 
 from toolrunner.process.keeping.leader import NOT_RUN, wait_at_gate
@@ -23,16 +24,23 @@ class Gate:
         self.starttime = facts.starttime if facts else 0
 
     def hand_over(self, request: bytes, fds: list[int], kept: int) -> bool:
-        """Pass the request on to the child, and keep one of the descriptors. False when the child is dead (it is reaped then)."""
+        """Pass the request on to the child, and keep one of the descriptors. False: the child has nothing of it.
+
+        It may be dead, or live: of a user without privileges no more descriptors may be under way than one process may have open
+        (ETOOMANYREFS, unix(7)), and a burst of requests is that many.
+        """
         try:
             send_fds(self.sock, request, fds)
         except OSError:
-            os.waitpid(self.pid, 0)
             return False
-        for fd in fds:
-            if fd != kept:
-                os.close(fd)
+        close_but(fds, kept)
         return True
+
+    def end(self) -> None:
+        """Be rid of a child that got no request."""
+        self.sock.close()
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
 
     def release(self) -> None:
         """Let the child exec."""
@@ -42,8 +50,18 @@ class Gate:
             pass
 
 
-def fork_gate() -> Gate:
-    """Fork a child to the gate. Raises OSError (EAGAIN: process limit; EMFILE)."""
+def close_but(fds: list[int], kept: int) -> None:
+    """Close descriptors of a request, which its child has by now."""
+    for fd in fds:
+        if fd != kept:
+            os.close(fd)
+
+
+def fork_gate(request: bytes = b"", fds: list[int] | None = None) -> Gate:
+    """Fork a child to the gate: ahead of need, or for a request that is there, which it then has by the fork itself.
+
+    Raises OSError (EAGAIN: process limit; EMFILE).
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         pid = os.fork()
@@ -53,7 +71,7 @@ def fork_gate() -> Gate:
         raise
     if pid == 0:
         try:
-            wait_at_gate(theirs.detach())
+            wait_at_gate(theirs.detach(), request, fds or [])
         finally:  # whatever happened, this is no second keeper
             os._exit(NOT_RUN)
     theirs.close()

@@ -11,7 +11,7 @@ import socket
 
 from toolrunner.process.keeping.call import Call
 from toolrunner.process.keeping.cgroup import Cgroup
-from toolrunner.process.keeping.gate import Gate, fork_gate
+from toolrunner.process.keeping.gate import Gate, close_but, fork_gate
 from toolrunner.process.keeping.keeper import Keeper, Links, refuse
 from toolrunner.process.keeping.ladder import STEPS, TERMINAL_STEPS
 from toolrunner.process.keeping.messages import decode
@@ -51,10 +51,10 @@ def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
         see_off(warden)
 
 
-def try_fork_gate() -> Gate | OSError:
+def try_fork_gate(request: bytes = b"", fds: list[int] | None = None) -> Gate | OSError:
     """A child at the gate, or why there is none: told when a request needs it."""
     try:
-        return fork_gate()
+        return fork_gate(request, fds)
     except OSError as exc:
         return exc
 
@@ -79,9 +79,10 @@ def serve(kernel: Kernel, links: Links, wake: int, gate: Gate | OSError, request
     words = decode(request)[1]
     cgroup = Cgroup(fds.pop(2), words["cgroup"]) if words["cgroup"] else None
     if isinstance(gate, OSError) or not gate.hand_over(request, fds, fds[1]):
-        gate = try_fork_gate()  # there was none, or something killed it meanwhile: another one serves as well
         if isinstance(gate, Gate):
-            gate.hand_over(request, fds, fds[1])
+            gate.end()
+        gate = try_fork_gate(request, fds)  # there was none, something killed it, or it could not be sent the descriptors
+        close_but(fds, fds[1])
     control = socket.socket(fileno=fds[1])
     control.setblocking(False)
     become_busy(links)  # while the child sets itself up

@@ -30,20 +30,20 @@ class SetupFailed(Exception):
         self.step, self.number = step, number
 
 
-def wait_at_gate(fd: int) -> None:
-    """The child's whole life before exec."""
+def wait_at_gate(fd: int, request: bytes, fds: list[int]) -> None:
+    """The child's whole life before exec. Without a request it waits for one."""
     # Copies of the keeper's sockets here would hide its death from the host.
-    os.closerange(3, fd)
-    os.closerange(fd + 1, 65536)
+    close_others([fd, *fds])
     os.setsid()
     plain_signals()
     own = stat(os.getpid())
     ready = encode("ready", keeper=os.getppid(), pid=os.getpid(), starttime=own.starttime if own else 0)
-    rehearse()
     sock = socket.socket(fileno=fd)
-    request, fds = receive(sock)
     if not request:
-        return
+        rehearse()
+        request, fds = receive(sock)
+        if not request:
+            return
     try:
         words = decode(request)[1]
         sock = set_up(sock, words, fds)
@@ -57,6 +57,15 @@ def wait_at_gate(fd: int) -> None:
     if sock.recv(1) == b"g":
         number, interpreter = execute(argv, environment)
         sock.send(f"x {number} {interpreter:d}".encode())
+
+
+def close_others(kept: list[int]) -> None:
+    """Close all that the fork copied but these and the three streams."""
+    begin = 3
+    for fd in sorted(kept):
+        os.closerange(begin, fd)
+        begin = fd + 1
+    os.closerange(begin, 65536)
 
 
 def report(sock: socket.socket, control: int, words: dict[str, str], ready: bytes) -> None:
