@@ -46,10 +46,10 @@ def native_loop() -> Any:
     asyncio = sys.modules.get("asyncio")
     loop = asyncio._get_running_loop() if asyncio is not None else None  # noqa: SLF001  the one that does not raise
     # The short way, taken half a dozen times per call. Not without a task: trio may be the guest of an asyncio loop's callbacks.
-    if asyncio is not None and loop is not None and asyncio.current_task(loop) is not None:
+    # Nor inside a task of trio's: a task of asyncio may have called `trio.run`, and is the current one as long as that lasts.
+    if asyncio is not None and loop is not None and not _trio_says("in_trio_task") and asyncio.current_task(loop) is not None:
         return loop
-    trio = sys.modules.get("trio")
-    if loop is not None and (trio is None or not trio.lowlevel.in_trio_run()):  # a callback of asyncio's own
+    if loop is not None and not _trio_says("in_trio_run"):  # a callback of asyncio's own
         return loop
     try:
         return current_token().native_token
@@ -58,6 +58,12 @@ def native_loop() -> Any:
         if loop is None:
             raise ConfigError("the event loop", None, "a running asyncio or trio loop") from error
         return loop
+
+
+def _trio_says(question: str) -> bool:
+    """What trio answers; no, as long as it is not there, or another thread is only just importing it."""
+    ask = getattr(sys.modules.get("trio.lowlevel"), question, None)
+    return ask is not None and ask()
 
 
 def native_event() -> NativeEvent:
@@ -208,5 +214,6 @@ def current_native_task() -> Any:
     """The running task in its backend's own type."""
     asyncio = sys.modules.get("asyncio")
     loop = asyncio._get_running_loop() if asyncio is not None else None  # noqa: SLF001  as in `native_loop`
-    task = asyncio.current_task(loop) if asyncio is not None and loop is not None else None
+    inside = loop is not None and not _trio_says("in_trio_task")  # in the order of `native_loop`
+    task = asyncio.current_task(loop) if asyncio is not None and inside else None
     return task if task is not None else sys.modules["trio"].lowlevel.current_task()
