@@ -192,10 +192,16 @@ class Keeper:
                 call.kernel.kill_group(call.leader, signal.SIGKILL)
             except OSError:
                 pass
-        swept = sweep(call.kernel, time.monotonic() + REAP_BOUND, lambda seconds: pause_on(self.wake, seconds), self.reaped)
+        swept = sweep(call.kernel, time.monotonic() + REAP_BOUND, self.pause, self.reaped)
         if self.cgroup is not None:
             self.end_cgroup(self.cgroup)
         self.report(swept, leftovers)
+
+    def pause(self, seconds: float) -> None:
+        """Between two rounds of the sweep. Without a grace it is begun before the host heard of the stop: now it takes time."""
+        if self.tell_at <= time.monotonic():
+            self.tell_stopping()
+        pause_on(self.wake, seconds)
 
     def end_cgroup(self, cgroup: Cgroup) -> None:
         """No child is left; the cgroup's word is the second proof. It is the host that reports who should still be in it."""
