@@ -55,7 +55,7 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, so
         yield control, host, Gate(LEADER, gate), wake[0], Links(child, -1, life[0], -1)
 
 
-@pytest.mark.parametrize(("orders", "timeout"), [((b"go", b"stop 0"), math.inf), ((b"go",), 0.01)], ids=["stop", "timeout"])
+@pytest.mark.parametrize("orders, timeout", [((b"go", b"stop 0"), math.inf), ((b"go",), 0.01)], ids=["stop", "timeout"])
 def test_the_host_hears_of_a_stop_without_a_grace_when_its_end_takes_time(
     sockets: tuple[socket.socket, socket.socket, Gate, int, Links], orders: tuple[bytes, ...], timeout: float
 ) -> None:
