@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from recovery.cutting import copy_of
 from stillness import quiet
 
-from toolrunner import Decision, Policy, Runner, SqliteJournal, ToolCall, ToolContext, ToolError, tool
+from toolrunner import Decision, Policy, Runner, SqliteJournal, ToolCall, ToolContext, ToolError, ToolResult, tool
 from toolrunner.errors import ConfigError, JournalOwned, NotSettled, RunnerClosed, UnknownRun
 from toolrunner.facts import EffectState, NoteKind
 from toolrunner.journal import JournalReader, boottime
@@ -108,6 +108,15 @@ async def test_a_key_in_doubt_stays_in_doubt_over_any_number_of_openings(tmp_pat
     assert shop.paid == [1]
 
 
+def check_found_since(again: ToolResult) -> None:
+    """The facts are those of the end of the call; the answer says that more is known by now, and what."""
+    assert again.effects.state is EffectState.UNKNOWN
+    assert again.retry == "no"
+    text = str(again.content_for_model())
+    assert "it did take effect; do not repeat it" in text
+    assert "check before" not in text
+
+
 @pytest.mark.parametrize("word", ["completed", "none"])
 async def test_the_users_word_clears_a_key_up_now_and_after_a_restart(word: Any, tmp_path: Path) -> None:
     for restart in (False, True):
@@ -123,6 +132,8 @@ async def test_the_users_word_clears_a_key_up_now_and_after_a_restart(word: Any,
                 again = await runner.run(pay(1, "k"))
         assert again is not None
         assert again.replayed is (word == "completed")
+        if word == "completed":
+            check_found_since(again)
         assert shop.paid == ([1] if word == "completed" else [1, 1])
 
 
@@ -160,6 +171,8 @@ async def test_a_call_in_doubt_of_an_earlier_owner_keeps_writers_out_until_its_t
     else:
         assert second.outcome is Outcome.SUCCEEDED
         assert third.replayed is (answer == "completed")
+        if answer == "completed":
+            check_found_since(third)
 
 
 async def test_a_key_of_arguments_is_kept_until_its_time_is_over_and_no_longer(

@@ -11,6 +11,7 @@ from results.legal import AROUND, AT, BEGUN, DONE, MINE, SHARED, STOP, every_leg
 from toolrunner.facts import (
     Containment,
     Effects,
+    EffectStage,
     EffectState,
     Evidence,
     Note,
@@ -270,6 +271,20 @@ def test_a_replayed_result_says_so() -> None:
     one = result(replayed=True, about_run_id="run-0", content=(Text("hello"),))
     assert said(one) == "hello This is the recorded result of the earlier call run-0; nothing was run again."
     assert one.summary().startswith("write succeeded (recorded result of run-0); ")
+
+
+def test_a_replayed_result_whose_doubt_was_cleared_up_asks_nobody_to_check_again() -> None:
+    doubt = Effects(EffectState.UNKNOWN, None, (replace(DONE, stage=EffectStage.UNKNOWN),))
+    found = Note(NoteKind.RECONCILED, "It did take effect.")
+    one = result(
+        outcome=Outcome.ABORTED, code=Code.ABORTED, ended=Ended.STOPPED, effects=doubt, replayed=True, about_run_id="run-0",
+        notes=(found,),
+    )  # fmt: skip
+    assert "check before" in said(replace(one, notes=()))
+    assert "check before" not in said(one)
+    assert said(one).endswith("nothing was run again. It did take effect.")
+    assert "found since to have taken effect" in one.summary()
+    assert "found since" not in replace(one, notes=()).summary()
 
 
 def test_notes_are_told_and_lost_hooks_are_not_the_models_business() -> None:

@@ -75,6 +75,8 @@ class NoteKind(StrEnum):
     HOOKS_LOST = "hooks_lost"
     ABORTED_AT_ENTRY = "aborted_at_entry"
     SHELL_RESTARTED = "shell_restarted"
+    RECONCILED = "reconciled"
+    """On a replayed result alone: its facts are those of the end of the call, and somebody has looked since."""
 
 
 @dataclass(frozen=True, slots=True)

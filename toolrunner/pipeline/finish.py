@@ -6,7 +6,7 @@ facts, effects above all, are put in after them.
 
 from dataclasses import replace
 
-from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, StillRunning, StopPhase, Text
+from toolrunner.facts import AbortReason, Content, Effects, EffectState, Evidence, Json, NoteKind, StillRunning, StopPhase, Text
 from toolrunner.pipeline.compensate import compensate
 from toolrunner.pipeline.ends import BodyEnd
 from toolrunner.pipeline.hooks import Block, HookFailed, PostHook, Replace, hook_name, run_hook
@@ -261,5 +261,6 @@ def _replayed(state: ActiveCall, earlier: ToolResult) -> ToolResult:
         parent_run_id=state.parent.run_id if state.parent is not None else None,
         replayed=True,
         about_run_id=earlier.about_run_id or earlier.run_id,
+        retry=Retry.NO if any(note.kind is NoteKind.RECONCILED for note in state.notes) else earlier.retry,
         notes=tuple(state.notes),
     )

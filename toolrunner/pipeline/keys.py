@@ -1,8 +1,9 @@
 """The idempotency check between preparation and action: a key is taken, waited for, replayed, or answered with IN_DOUBT."""
 
+from toolrunner.facts import Note, NoteKind
 from toolrunner.journal.clocks import boottime
 from toolrunner.pipeline.circles import line_of
-from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim, Entry, KeyState, KeyTable, arguments_digest
+from toolrunner.pipeline.idempotency import CLAIMED_BY, Claim, Entry, KeyState, KeyTable, arguments_digest, state_after
 from toolrunner.pipeline.leases import WouldDeadlock
 from toolrunner.pipeline.reconcile import settle
 from toolrunner.pipeline.services import Services
@@ -10,6 +11,9 @@ from toolrunner.pipeline.state import ActiveCall
 from toolrunner.records import CallDecided
 from toolrunner.results import Code, Error, ErrorKind, Outcome
 from toolrunner.tools import Reconciled
+
+_FOUND_SINCE = Note(NoteKind.RECONCILED, "It was looked up since: it did take effect; do not repeat it.")
+"""Facts are not written anew by a later look, so the answer says of itself that more is known."""
 
 
 async def take_key(state: ActiveCall, services: Services) -> bool:
@@ -81,6 +85,8 @@ def _answer(state: ActiveCall, entry: Entry) -> None:
     state.about_run_id = entry.run_id
     if entry.state is KeyState.COMPLETED and entry.result is not None:
         state.replay = entry.result
+        if state_after(entry.result) is not KeyState.COMPLETED:  # its result leaves that open, so it was looked up
+            state.notes.append(_FOUND_SINCE)
         return
     text = f"call {entry.run_id} with the same key was started and may have taken effect; check before it is made again"
     state.refuse(Outcome.REJECTED, Code.IN_DOUBT, Error(ErrorKind.IN_DOUBT, text))

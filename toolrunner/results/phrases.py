@@ -6,7 +6,7 @@ may have made is never called the call's.
 
 from collections.abc import Sequence
 
-from toolrunner.facts import Attribution, Effects, EffectStage, Source, StillRunning, Stop
+from toolrunner.facts import Attribution, Effects, EffectStage, NoteKind, Source, StillRunning, Stop
 from toolrunner.results.model import CallFacts
 from toolrunner.results.words import Code, Ended
 
@@ -63,6 +63,11 @@ def is_end_unknown(result: CallFacts) -> bool:
     """Whether nobody knows how a lost call ended; of a process that lost its supervisor the exit may be known all the same."""
     process = result.process
     return result.ended is Ended.LOST and (process is None or (process.signal is None and process.exit_code is None))
+
+
+def was_found_since(result: CallFacts) -> bool:
+    """Whether its facts left a doubt, and somebody looked since and found that it took effect."""
+    return any(note.kind is NoteKind.RECONCILED for note in result.notes)
 
 
 def naming(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from toolrunner.results.phrases import (
     seen_by_chance,
     still,
     undone,
+    was_found_since,
 )
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Outcome
@@ -28,7 +29,8 @@ def summary(result: CallFacts) -> str:
     row = find_row(result.outcome, result.code, result.started, result.ended)
     assert row is not None  # no result without a row can be built
     happened = row.happened + (f" (recorded result of {result.about_run_id})" if result.replayed else "")
-    said = (_error(result), _stop(result), _how(result), _changed(result), *made_around(result.effects), _left(result))
+    found = "found since to have taken effect" if was_found_since(result) else ""
+    said = (_error(result), _stop(result), _how(result), _changed(result), found, *made_around(result.effects), _left(result))
     return one_line(f"{result.name} {happened}" + "".join(f"; {part}" for part in said if part) + ".")
 
 

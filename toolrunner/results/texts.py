@@ -19,6 +19,7 @@ from toolrunner.results.phrases import (
     sentence,
     still,
     undone,
+    was_found_since,
 )
 from toolrunner.results.rows import find_row
 from toolrunner.results.words import Outcome
@@ -56,7 +57,7 @@ def _status(result: CallFacts, message_limit: int | None) -> str:
         _stop(result),
         _exit(result),
         _spilled(result),
-        "" if result.outcome is Outcome.SUCCEEDED else effects_text(result.effects),
+        _effects(result),
         _around(result),
         f"This is the recorded result of the earlier call {result.about_run_id}; nothing was run again."
         if result.replayed
@@ -92,6 +93,14 @@ def _stop(result: CallFacts) -> str:
 def _spilled(result: CallFacts) -> str:
     files = result.process.spill if result.process is not None else ()
     return f"More of its output is in {', '.join(map(one_line, files))}." if files else ""
+
+
+def _effects(result: CallFacts) -> str:
+    if result.outcome is Outcome.SUCCEEDED:
+        return ""
+    if was_found_since(result):  # "check before you repeat it" is over: the note says what was found
+        return "When it ended, it was not known whether it had taken effect."
+    return effects_text(result.effects)
 
 
 def effects_text(effects: Effects) -> str:
