@@ -145,6 +145,19 @@ def test_a_disk_that_fills_up_meanwhile_is_told_at_the_end(full_disk: Path, tmp_
     assert b"The journal cannot be written: no space is left." in done.err
 
 
+@pytest.mark.root
+def test_a_disk_that_fills_up_during_a_batch_is_told_once_beside_the_results(full_disk: Path, tmp_path: Path) -> None:
+    (full_disk / "filler").unlink()
+    subprocess.run(["mount", "-o", "remount,size=200k", str(full_disk)], check=True)
+    fill = f"head -c 300k /dev/zero > {full_disk}/filler 2> /dev/null; true"
+    calls = jsonl(shell("a", fill), shell("b", "echo 2"), shell("c", "echo 3"))
+    done = toolrun("batch", "-", "--journal", str(full_disk / "j.db"), stdin=calls, cwd=tmp_path)
+    assert [line["started"] for line in done.lines] == [True, False, False]
+    (said,) = done.err.decode().splitlines()
+    assert said.startswith("toolrunner: the journal cannot be written: no space is left")
+    assert "no more calls are started" in said
+
+
 # log and show.
 
 

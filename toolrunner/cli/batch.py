@@ -85,6 +85,8 @@ class _BatchRun:
         self._undelivered = False
         self._left: list[str] = []
         """Names of the bodies that still ran when their result was published."""
+        self._journal_failed = False
+        """Whether it was said that the journal cannot be written."""
 
     async def run(self) -> int:
         tools, most = self._request.tools, self._request.max_parallel
@@ -104,6 +106,7 @@ class _BatchRun:
                     self._leave_out_settled()
                 calls = [line for line in self._lines if isinstance(line, ToolCall)]
                 await self._write_lines(runner.start_batch(calls, signal=self._stops.abort.signal, on_event=self._on_event))
+                self._tell_of_journal()
                 self._stops.is_over = True
                 if self._left:
                     await closed.wait()
@@ -145,7 +148,17 @@ class _BatchRun:
         self._left += bodies
         for name in bodies:
             self._voice.insist(f"{name} still runs and cannot be killed in this process; what it does from here on is not known")
+        self._tell_of_journal()
         await self._write(result_to_json(result))
+
+    def _tell_of_journal(self) -> None:
+        """Once: each result may have a note of it, but not the one whose `call/settled` was the first that was lost."""
+        problem = self._journal.error
+        if problem is not None and not self._journal_failed:
+            self._journal_failed = True
+            self._voice.insist(
+                f"the journal cannot be written: {problem}; no more calls are started, and results are in the output alone"
+            )
 
     async def _write(self, line: str) -> None:
         if self._stdout.error is not None:
