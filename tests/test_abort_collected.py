@@ -1,6 +1,8 @@
 """An abort in the middle of which a collection begins: what that finalizes may abort or unsubscribe, too."""
 
 import gc
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -53,3 +55,33 @@ async def test_a_finalizer_that_unsubscribes_while_an_abort_walks_its_list_break
     monkeypatch.setattr(abort_module._Latch, "cause", look)
     assert controller.abort()
     del ballast
+
+
+@pytest.mark.case("E29")
+@pytest.mark.parametrize("ended", ["closed", "never closed"])
+def test_an_abort_while_the_interpreter_goes_down_raises_nothing(ended: str) -> None:
+    """By then no module is found any more."""
+    script = f"""
+import asyncio, os, sys
+from toolrunner import AbortController
+
+class Last:
+    def __del__(self):
+        try:
+            os.write(1, b"%d" % controller.abort())
+        except BaseException as error:
+            os.write(1, repr(error).encode())
+
+controller = AbortController()
+
+async def main():
+    controller.signal.on_abort(print)
+
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+if {ended!r} == "closed":
+    loop.close()
+sys.modules["last"] = Last()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("1", "")

@@ -85,19 +85,22 @@ def poster() -> Post:
 class _AsyncioPost:
     """`Post` for one asyncio loop. Never changed."""
 
-    __slots__ = ("_context", "_loop")
+    __slots__ = ("_context", "_current_task", "_loop", "_running_loop")
 
     def __init__(self, loop: Any) -> None:
+        asyncio = sys.modules["asyncio"]
         self._loop = loop
         self._context = _callback_context()
+        # Kept, because a finalizer may post when the interpreter is so far gone that no module is found any more.
+        self._running_loop = asyncio._get_running_loop  # noqa: SLF001 - as in `native_loop`
+        self._current_task = asyncio.current_task
 
     def __call__(self, fn: Callable[[], object], /) -> None:
         loop = self._loop
         # Inside a step of one of its tasks a loop need not be woken, which is a write to a socket: it is between two looks at
         # what is ready, also for a signal handler or finalizer that interrupted the step. Anywhere else it may be asleep, or
         # about to be.
-        asyncio = sys.modules["asyncio"]
-        if asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None:  # noqa: SLF001 - as in `native_loop`
+        if self._running_loop() is loop and self._current_task(loop) is not None:
             loop.call_soon(fn, context=self._context)
         else:
             loop.call_soon_threadsafe(fn, context=self._context)
