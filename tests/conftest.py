@@ -63,6 +63,22 @@ def _runs_here(item: pytest.Item, *, all_loops: bool) -> bool:
     return loop != UVLOOP or all_loops or item.get_closest_marker("uvloop") is not None
 
 
+_STRAYS = pytest.StashKey[frozenset[str]]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_STRAYS] = frozenset(leaks.strays())
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With several processes nobody can say whose a file in /tmp is, so all of them together are asked."""
+    before = session.config.stash[_STRAYS]
+    left = set(leaks.strays()) - before
+    if left and session.config.getoption("numprocesses", None):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        session.config.get_terminal_writer().line(f"\nleft in /tmp: {', '.join(sorted(left))}", red=True)
+
+
 def pytest_report_header() -> str:
     exact = "exact (under tests/reaper.py)" if leaks.REAPER in os.environ else "by descent and by mark"
     return f"user: {'root' if os.geteuid() == 0 else 'plain'}, leak guard for processes: {exact}"

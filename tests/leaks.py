@@ -85,14 +85,23 @@ def open_fds() -> Iterator[tuple[int, str]]:
 
 
 def temp_files() -> Iterator[str]:
-    """What lies in the session's own TMPDIR, and whatever bears our name where a program without TMPDIR would put it.
+    """What lies in the session's own TMPDIR, and what bears our name in /tmp; see `strays`.
+
+    /tmp is looked at only where no other process of this session can have put it there; conftest.py looks at the end of all.
+    """
+    folder = Path(tempfile.gettempdir())
+    if folder != Path("/tmp"):
+        yield from (str(path) for path in folder.iterdir())
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield from strays()
+
+
+def strays() -> Iterator[str]:
+    """Whatever bears our name where a program without TMPDIR would put it.
 
     But not the folder of control sockets: it is the user's, and any program of theirs may make it while a test runs.
     """
     shared = f"{OUR_PREFIX}-{os.geteuid()}"
-    folder = Path(tempfile.gettempdir())
-    if folder != Path("/tmp"):
-        yield from (str(path) for path in folder.iterdir())
     for entry in os.scandir("/tmp"):
         with suppress(FileNotFoundError):
             ours = entry.name.startswith(OUR_PREFIX) and entry.name != shared

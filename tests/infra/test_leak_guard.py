@@ -103,7 +103,9 @@ def run_pytest(folder: Path, body: str, *prefix: str) -> subprocess.CompletedPro
     (folder / "pytest.ini").write_text(CONFIG)
     (folder / "test_leaky.py").write_text(textwrap.dedent(body))
     # A session of its own: neither our mark nor our reaper, or the inner leaks would be ours.
-    environment = {key: value for key, value in os.environ.items() if key not in {leaks.MARK, leaks.REAPER}}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in {leaks.MARK, leaks.REAPER, "PYTEST_XDIST_WORKER"}
+    }
     argv = [*prefix, sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--basetemp", str(folder / "base"), str(folder)]
     return subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -165,8 +167,10 @@ def test_under_the_reaper_even_an_orphan_without_environment_is_blamed_on_its_te
 
 def test_the_reaper_fails_a_command_that_succeeds_and_leaves_something(tmp_path: Path) -> None:
     duration = unique_duration()
-    command = f"env -i setsid -f sleep {duration} </dev/null >/dev/null 2>&1; true"
-    argv = [sys.executable, str(TESTS / "reaper.py"), "sh", "-c", command]
+    os.mkfifo(there := tmp_path / "there")
+    # It says that it is there: between fork and exec a process has no command line to be named by.
+    left = f"env -i setsid -f sh -c 'echo >{there}; sleep {duration}; :' </dev/null >/dev/null 2>&1"
+    argv = [sys.executable, str(TESTS / "reaper.py"), "sh", "-c", f"{left}; read there <{there}; true"]
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 97
     assert f"sleep {duration}" in done.stderr

@@ -140,7 +140,13 @@ class _Walk:
         self._links += 1
         if self._links > MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        target = os.readlink(name, dir_fd=self._fds[-1])
+        try:
+            target = os.readlink(name, dir_fd=self._fds[-1])
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            # readlink(2): it is no symlink any more, so it was replaced since it was looked at.
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
         if target.startswith("/"):
             self._enter("/".join([target, *reversed(self._rest)]))
         else:
