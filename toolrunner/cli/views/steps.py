@@ -10,6 +10,7 @@ from functools import singledispatch
 from typing import Any, Final, final
 
 from toolrunner import records
+from toolrunner.cli.views import conversation
 from toolrunner.facts import EffectRecord
 
 LONGEST_ARGUMENTS: Final = 400
@@ -39,6 +40,7 @@ STEP_NAMES: Mapping[str, str] = {
     "effect/undone": "effect undone",
     "job/started": "job started",
     "job/ended": "job ended",
+    **conversation.STEP_NAMES,
 }
 """Names that are not just the second half of the record's type."""
 
@@ -61,8 +63,7 @@ def compact(value: object, limit: int = LONGEST_ARGUMENTS) -> str:
 @singledispatch
 def told(record: Any) -> str:
     """What is worth saying about a record besides its name. One of a type that is not known here says nothing."""
-    del record
-    return ""
+    return conversation.said(record)
 
 
 @told.register
