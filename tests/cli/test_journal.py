@@ -244,6 +244,7 @@ def test_a_whole_journal_checks_and_a_damaged_one_does_not(tmp_path: Path) -> No
     path = tmp_path / "j.db"
     toolrun("run", "-q", "--journal", str(path), "--", "true")
     done = toolrun("journal", "check", "--journal", str(path))
+    assert toolrun("journal", "check", str(path)).out == done.out
     assert (done.status, b"whole; 5 records, 1 calls" in done.out) == (0, True)
     assert toolrun("journal", "check", "--journal", str(path), "--json").result["whole"] is True
     path.write_bytes(b"x" * 5000)
@@ -254,6 +255,10 @@ def test_an_export_says_what_happened_and_not_with_what(tmp_path: Path) -> None:
     path = str(tmp_path / "j.db")
     toolrun("run", "-q", "--journal", path, "--", "echo", "secret word")
     done = toolrun("journal", "export", "--journal", path)
+    assert toolrun("journal", "export", path).out == done.out
+    both = toolrun("journal", "export", path, "--journal", path)
+    assert (both.status, both.out) == (2, b"")
+    assert b"give one of them" in both.err
     assert [line["type"] for line in done.lines] == [
         "journal/opened", "call/recorded", "call/decided", "call/dispatched", "call/ended", "call/settled",
     ]  # fmt: skip

@@ -152,6 +152,12 @@ doubt may run. Refused while a program owns the journal.
 JOURNAL = "Look after a journal: is it whole, and what is in it."
 
 CHECK = """Look whether a journal is whole: the database, the numbers of its records, the order of each call's records.
+Without FILE, --session or --journal: the newest session.
+
+\b
+  toolrunner journal check
+  toolrunner journal check calls.db
+  toolrunner journal check --session nightly --json | jq .problems
 
 Exit status: 0 when it is, else 1.
 """
@@ -160,6 +166,7 @@ EXPORT = """Print a journal as JSON Lines, to be given to somebody: foreign text
 
 \b
   toolrunner journal export > shareable.jsonl
+  toolrunner journal export calls.db | jq -r .type
   toolrunner journal export --raw --session nightly > all.jsonl
 """
 

@@ -7,6 +7,7 @@ import json as codec
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -160,9 +161,19 @@ async def _append(place: Place, record: CallReconciled) -> None:
         await journal.aclose()
 
 
-def check_journal(*, json: AsJson = False, session: Session = None, journal: Journal = None) -> int:
+File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The journal, as with --journal.")]
+
+
+def _named(file: Path | None, session: str | None, journal: Path | None) -> Place:
+    """The journal that is meant. Raises as `place_of`, and for a file that is named beside an option."""
+    if file is not None and (session is not None or journal is not None):
+        raise typer.BadParameter("FILE, --session and --journal all name a journal; give one of them")
+    return place_of(session, journal if file is None else file)
+
+
+def check_journal(file: File = None, *, json: AsJson = False, session: Session = None, journal: Journal = None) -> int:
     """Look whether a journal is whole."""
-    report = check(place_of(session, journal).path)
+    report = check(_named(file, session, journal).path)
     if json:
         facts = {
             "journal": str(report.path),
@@ -185,13 +196,14 @@ def check_journal(*, json: AsJson = False, session: Session = None, journal: Jou
 
 
 def export_journal(
+    file: File = None,
     *,
     raw: Annotated[bool, typer.Option("--raw", help="With everything that calls were given and gave back.")] = False,
     session: Session = None,
     journal: Journal = None,
 ) -> int:
     """Print a journal as JSON Lines, without what is foreign in it."""
-    _print_lines(export(place_of(session, journal).path, raw=raw))
+    _print_lines(export(_named(file, session, journal).path, raw=raw))
     return 0
 
 
