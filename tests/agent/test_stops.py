@@ -220,6 +220,19 @@ async def test_what_is_steered_in_while_the_turn_is_about_to_stop_is_another_ste
         assert desk.said == ["A", "wait"]
 
 
+async def test_what_is_steered_in_while_the_turn_is_about_to_stop_is_parked_by_a_cancel_that_keeps_the_inbox() -> None:
+    async def steer_and_stop(*_: object) -> None:
+        desk.agent.steer("wait")
+        desk.agent.cancel(keep_inbox=True)
+
+    async with at_work("a", hooks=Hooks(turn_stopping=steer_and_stop)) as desk:
+        with anyio.fail_after(BOUND):
+            result = await desk.agent.prompt("A")
+            await desk.agent.wait_idle()
+        assert (result.outcome, result.unadmitted) == ("aborted", ())
+        assert [message.text for message in desk.agent.queued] == ["wait"]
+
+
 async def test_a_cancel_that_comes_behind_a_turn_s_end_marks_nothing() -> None:
     async with at_work("a", "b") as desk:
         desk.when("turn/end", desk.agent.cancel)

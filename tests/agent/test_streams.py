@@ -1,5 +1,7 @@
 """How a stream ends and what is on record of it then (the table F, C17 to C24), and what the next request carries."""
 
+from typing import Any
+
 import anyio
 import pytest
 from agent.desk import Desk, at_work, hanging, last_words
@@ -8,7 +10,7 @@ from toolrunner import tool
 from toolrunner.agent import Frame, Hooks, ModelError, Retries, Session, StreamChunk, StreamEnded, StreamStarted
 from toolrunner.history.chunks import BlockKind, BlockStart, Delta, Finish, Stop, Usage, unpacked
 from toolrunner.records import ReasoningBlock, TextBlock
-from toolrunner.testing import Gate, ScriptedModel, call_chunks, said_chunks, thought_chunks
+from toolrunner.testing import Gate, call_chunks, said_chunks, thought_chunks
 
 pytestmark = pytest.mark.anyio
 
@@ -113,15 +115,16 @@ async def test_with_the_other_switch_whole_calls_of_a_stopped_stream_stay_and_ar
 
 
 @pytest.mark.case("C21")
-async def test_a_stop_by_who_hears_of_a_provider_s_error_leaves_no_message() -> None:
+@pytest.mark.parametrize("end", [Finish(Stop.ERROR), ModelError("400: no", retryable=False)], ids=["may pass", "cannot pass"])
+async def test_a_stop_by_who_hears_of_a_provider_s_error_leaves_no_message(end: Any) -> None:
     async def stop(*_: object) -> None:
         assert desk.count("assistant/attempt") == 1  # on record before anybody is asked
         desk.agent.cancel()
 
-    model = ScriptedModel([*said_chunks("half"), Finish(Stop.ERROR)])
-    async with at_work(model=model, hooks=Hooks(request_error=stop)) as desk:
+    async with at_work([*said_chunks("half"), end], hooks=Hooks(request_error=stop)) as desk:
         with anyio.fail_after(BOUND):
-            assert (await desk.agent.prompt("A")).outcome == "aborted"
+            result = await desk.agent.prompt("A")
+        assert (result.outcome, result.error) == ("aborted", "")
         assert desk.count("assistant/message") == 0
         assert desk.of("assistant/attempt")[0].cause == "error"
         assert len(desk.model.requests) == 1

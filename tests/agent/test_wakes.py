@@ -102,7 +102,10 @@ async def test_a_kept_wake_whose_message_was_taken_back_wakes_nothing() -> None:
             steer = desk.agent.steer("B")
             assert steer.target == "next-turn"  # no step of a turn that is being stopped
             assert desk.agent.take_back(steer.id) == steer
+            statuses: list[Status] = []
+            desk.agent.on_status(statuses.append)
             await desk.agent.wait_idle()
+        assert statuses == [Status.IDLE]
         assert desk.count("turn/start") == 1
         assert desk.agent.status is Status.IDLE
 

@@ -150,12 +150,9 @@ class Exchange:
             return
         async with model.stream(request) as chunks:
             async for chunk in chunks:
-                # Looked at on both sides: what comes after the stop was never shown, what was shown may have brought the stop.
-                if self._signal.aborted:
+                if self._signal.aborted:  # what comes after the stop was never shown
                     return
                 self._push(chunk)
-                if self._signal.aborted:
-                    return
 
     def _push(self, chunk: Chunk) -> None:
         at = time.monotonic() - self._began
