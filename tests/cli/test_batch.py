@@ -95,8 +95,8 @@ def test_what_tools_print_is_no_result(folder: Path) -> None:
 @pytest.mark.parametrize(
     "line, error",
     [
-        (b"{", "not JSON: Expecting property name enclosed in double quotes at column 2"),
-        (b"nope", "not JSON: Expecting value at column 1"),
+        (b"{", "not JSON: a name in double quotes is missing at column 2"),
+        (b"nope", "not JSON: there is no JSON value at column 1"),
         (b'{"name":"\xff"}', "not UTF-8: byte 10 of the line"),
         (b'{"name":"shell","arguments":{"command":NaN}}', "not JSON: NaN"),
         (b'{"name":"shell","arguments":{"command":"a","command":"b"}}', "the name 'command' is given twice"),

@@ -93,3 +93,12 @@ def test_a_file_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
     done = toolrun("history", "check", str(tmp_path / "none"), "--provider", "gemini")
     assert done.status == 2
     assert b"No such file" in done.err
+
+
+def test_what_is_no_json_is_said_in_plain_words(tmp_path: Path) -> None:
+    (tmp_path / "two.jsonl").write_text("[]\n[]\n")
+    (tmp_path / "bytes").write_bytes(b'["\xff"]')
+    for name, words in (("two.jsonl", "there is something behind its end at line 2, column 1"), ("bytes", "byte 3 is no UTF-8")):
+        done = toolrun("history", "check", str(tmp_path / name), "--provider", "anthropic")
+        assert (done.status, done.out) == (2, b"")
+        assert words in done.err.decode()

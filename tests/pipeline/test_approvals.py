@@ -132,7 +132,7 @@ async def test_a_grant_for_once_dispatches_the_call_and_the_approver_saw_all_of_
         [request], [signal] = approver.asked, approver.signals
         assert (request.tool, request.call_id, request.run_id) == ("write", "c1", result.run_id)
         assert (request.arguments, request.annotations) == ({"path": "a"}, Annotations(destructive=True))
-        assert "asks for approval of write" in request.text
+        assert "asks for approval of write. The approval" in request.text
         assert "does not cover the contents of files" in request.text
         assert not signal.aborted
         stop.abort("enough")

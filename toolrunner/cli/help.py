@@ -8,8 +8,12 @@ PROGRAM = """Run commands and tools, stop them with everything they started, and
 \b
   toolrunner run --timeout 10 -- make test
   toolrunner run --watch-writes . -- ./build.sh
+  toolrunner run --sandbox workspace-write --policy unattended -- ./build.sh
   toolrunner batch calls.jsonl --tools mytools:toolset
+  toolrunner log
   toolrunner doctor
+
+Every command has a --help with examples.
 """
 
 RUN = """Run one command, and end it with everything it started.
@@ -20,6 +24,8 @@ Its output passes straight through; what happened is told on standard error. Its
   toolrunner run --timeout 10 -- make test
   toolrunner run --watch-writes src -- ./generate.sh
   toolrunner run --json -- ls -l | jq .outcome
+  toolrunner run --sandbox offline --policy unattended -- make test
+  toolrunner run --sandbox workspace-write --transaction -- ./migrate.sh
   seq 3 | toolrunner run --quiet -- sort -r
 
 Ctrl-C (SIGTERM, SIGHUP) asks it to end: SIGTERM to the command, SIGKILL after --kill-after. A second one kills at once.
@@ -75,9 +81,17 @@ A line that is no call is answered by {"line": N, "error": "..."} in its place; 
 Exit status: 0 when every line got a result, 2 when a line was malformed, 130, 143 or 129 when it was stopped.
 """
 
-SCHEMA = "Print the JSON Schema of a result, as run --json, --report and batch print it."
+SCHEMA = """Print the JSON Schema of a result, as run --json, --report and batch print it.
+
+\b
+  toolrunner schema > result.schema.json
+"""
 
 DOCTOR = """Say which guarantees hold on this machine; for each that does not, why, and what to do.
+
+\b
+  toolrunner doctor
+  toolrunner doctor --json | jq .
 
 Exit status: 0 when all hold, else 1.
 """
@@ -172,7 +186,12 @@ EXPORT = """Print a journal as JSON Lines, to be given to somebody: foreign text
 
 POLICY = "What may run, what is asked first, what is denied: policies, and what they say of a call."
 
-POLICY_LIST = "Print the policies that can be named: yours (a file in your configuration folder) and those that are shipped."
+POLICY_LIST = """Print the policies that can be named: yours (a file in your configuration folder) and those that are shipped.
+
+\b
+  toolrunner policy list
+  toolrunner policy list --json | jq -r .name
+"""
 
 POLICY_SHOW = """Print what a policy says: its rules, what it extends, and how the workspace's .toolrunner/policy.toml narrows it.
 
@@ -182,6 +201,10 @@ POLICY_SHOW = """Print what a policy says: its rules, what it extends, and how t
 """
 
 POLICY_CHECK = """Read policies as `run` would: every key, every rule, every example.
+
+\b
+  toolrunner policy check
+  toolrunner policy check ./mine.toml
 
 Exit status: 0 when all are good, else 1.
 """

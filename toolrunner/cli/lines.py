@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from toolrunner.calls import ToolCall
+from toolrunner.cli.json_words import why_no_json
 
 _FIELDS = ("call_id", "name", "arguments", "idempotency_key")
 
@@ -51,7 +52,7 @@ def read_calls(content: bytes) -> Iterator[Numbered]:
 def _told(error: Exception) -> str:
     match error:
         case json.JSONDecodeError():
-            return f"not JSON: {error.msg} at column {error.colno}"
+            return f"not JSON: {why_no_json(error, one_line=True)}"
         case UnicodeDecodeError():
             return f"not UTF-8: byte {error.start + 1} of the line"
         case RecursionError():

@@ -19,7 +19,8 @@ def find(kind: Kind, name: str | os.PathLike[str]) -> Found:
         return Found(path.stem, path, Origin.EXPLICIT)
     found = named(kind, name, ())
     if found is None:
-        hint = near(name, [each.name for each in listing(kind)])
+        known = [each.name for each in listing(kind)]
+        hint = near(name, known) or f" (there are {', '.join(known)})"
         raise kind.error(f"there is no {kind.noun} named {name!r}{hint}; `{user_folder(kind)}` is where yours are looked for")
     return found
 

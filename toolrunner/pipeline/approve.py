@@ -11,6 +11,7 @@ from toolrunner.pipeline.state import ActiveCall
 from toolrunner.policy import Answer, AnswerKind, ApprovalRequest, Remember
 from toolrunner.records import CallDecided, CallModified
 from toolrunner.results import Code, Error, ErrorKind, Outcome
+from toolrunner.results.phrases import sentence
 from toolrunner.tools import Registration
 
 GRANT_SECONDS = 600.0
@@ -65,13 +66,14 @@ def lasting_digest(key: GrantKey, registration: Registration) -> str:
 
 def _request(state: ActiveCall, digest: str) -> ApprovalRequest:
     assert state.registration is not None
+    assert state.ask_text is not None
     return ApprovalRequest(
         run_id=state.run_id,
         tool=state.name,
         arguments=state.arguments,
         digest=digest,
         call_id=state.call.call_id,
-        text=f"{state.ask_text} {NOT_COVERED}",
+        text=f"{sentence(state.ask_text)} {NOT_COVERED}",
         annotations=state.registration.tool.annotations,
     )
 

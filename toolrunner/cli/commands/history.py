@@ -12,6 +12,7 @@ import typer
 
 from toolrunner.cli import exit_codes
 from toolrunner.cli.commands.options import AsJson
+from toolrunner.cli.json_words import why_no_json
 from toolrunner.cli.printable import printable
 from toolrunner.cli.voice import complain
 from toolrunner.errors import ConfigError
@@ -45,7 +46,13 @@ whole stays as it is. With --json both are one line: the history and the list of
   toolrunner history repair request.json --provider anthropic > mended.json
 """
 
-app = typer.Typer(help=HISTORY, add_completion=False, rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(
+    help=HISTORY,
+    short_help="Check a conversation in a file, or mend it.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="A JSON list of messages, or a request; - is standard input.")]
 Of = Annotated[str, typer.Option("--provider", metavar="P", help=f"Whose rules: {', '.join(Provider)}.")]
@@ -104,7 +111,7 @@ def _read(file: str) -> Any:
     try:
         return codec.loads(content)
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{file!r} is no JSON: {printable(error, LONGEST)}") from error
+        raise typer.BadParameter(f"{file!r} is no JSON: {printable(why_no_json(error), LONGEST)}") from error
 
 
 def _messages(whole: Any, field: str) -> tuple[list[Any], bool]:

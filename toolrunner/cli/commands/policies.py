@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from toolrunner.cli import exit_codes
 from toolrunner.cli.commands.options import AsJson
 from toolrunner.cli.help import POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_LIST, POLICY_SHOW
+from toolrunner.cli.json_words import why_no_json
 from toolrunner.cli.loading import load_tools
 from toolrunner.cli.printable import printable
 from toolrunner.cli.voice import complain
@@ -28,7 +29,13 @@ from toolrunner.tools.builtin import builtins
 LONGEST = 400
 """Characters of one foreign text in a line."""
 
-app = typer.Typer(help=POLICY, add_completion=False, rich_markup_mode=None, no_args_is_help=False)
+app = typer.Typer(
+    help=POLICY,
+    short_help="What may run, what is asked first, what is denied.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+)
 
 _Name = Annotated[str, typer.Argument(metavar="POLICY", help="A name, or a file.")]
 _Names = Annotated[
@@ -162,8 +169,8 @@ def _explain(  # noqa: PLR0913 - each is an option people look for by name
 def _read(text: str) -> Mapping[str, Any]:
     try:
         value = codec.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"--args is no JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"--args is no JSON: {why_no_json(error)}") from error
     if not isinstance(value, dict):
         raise typer.BadParameter("--args is no JSON object")
     return value

@@ -25,9 +25,32 @@ DIFF_LIMIT = 1 << 20
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A prefix of the call's run id.")]
 
-CHANGES = "Print what calls changed whose changes are kept apart: of one call, or of all that there are."
-APPLY = "Carry the changes of a call over to the folder it ran in. What somebody else changed since is left, and told."
-DISCARD = "Throw the changes of a call away."
+CHANGES = """Print what calls changed whose changes are kept apart: of one call, or of all that there are.
+
+A transaction leaves its changes here when its profile says keep, or when its program died.
+
+\b
+  toolrunner changes
+  toolrunner changes 3f2a --diff
+  toolrunner changes --json | jq .changes
+"""
+
+APPLY = """Carry the changes of a call over to the folder it ran in. What somebody else changed since is left, and told.
+
+\b
+  toolrunner changes 3f2a --diff
+  toolrunner apply 3f2a
+
+Exit status: 0 when all of them were carried over, else 1.
+"""
+
+DISCARD = """Throw the changes of a call away.
+
+\b
+  toolrunner discard 3f2a
+
+Exit status: 0 when they are gone, else 1.
+"""
 
 
 def print_changes(
