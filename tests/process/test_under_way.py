@@ -1,6 +1,7 @@
 """Descriptors under way: of a user without privileges no more than one process may have open, whoever sends them (unix(7))."""
 
 import os
+import resource
 import signal
 import socket
 from pathlib import Path
@@ -10,6 +11,7 @@ from plain_user import PlainUser
 from process.host import host_running
 
 from toolrunner.process.keeping import gate as gate_module
+from toolrunner.process.keeping import leader
 from toolrunner.process.keeping.gate import fork_gate
 from toolrunner.process.keeping.messages import SAMPLE
 
@@ -80,3 +82,21 @@ def test_a_child_that_is_forked_for_a_request_has_it_and_nothing_else(tmp_path: 
         made.sock.close()
         with pytest.raises(ProcessLookupError):
             os.kill(made.pid, signal.SIGKILL)
+
+
+@pytest.mark.case("P84")
+@pytest.mark.parametrize("spare", range(10))
+def test_a_child_that_lacks_descriptors_for_its_rehearsal_goes_on_without_and_keeps_none(spare: int) -> None:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.closerange(3, 65536)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3 + spare, 3 + spare))
+            leader.rehearse()
+            os.closerange(0, 3)  # one of them is free for the look
+            resource.setrlimit(resource.RLIMIT_NOFILE, (1, 3 + spare))
+            status = len(os.listdir("/proc/self/fd")) - 1
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -80,22 +80,24 @@ def report(sock: socket.socket, control: int, words: dict[str, str], ready: byte
 
 def rehearse() -> None:
     """Do once what will have to be quick (see `rehearsal`). Nothing changes: streams are /dev/null, the folder is / already."""
+    fds: list[int] = []
     try:
-        fds = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in ("/dev/null", "/dev/null", "/", *("/dev/null",) * 3)]
-    except OSError:
-        return
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = decode(SAMPLE)[1]
-    ours = set_up(ours, words, fds)
-    unpack(read_all(fds[0]) + pack([b"tool", b"argument"], [b"PATH=/bin"]), 2)
-    set_limits(words["limits"])
-    theirs.send(b"g")
-    ours.recv(1)
-    execute([b"/"], {b"PATH": b"/bin"})  # a folder is never executable
+        for path in ("/dev/null", "/dev/null", "/", *("/dev/null",) * 3):
+            fds.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))  # noqa: PERF401 - those before one that fails are closed below
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        words = decode(SAMPLE)[1]
+        ours = set_up(ours, words, fds)
+        unpack(read_all(fds[0]) + pack([b"tool", b"argument"], [b"PATH=/bin"]), 2)
+        set_limits(words["limits"])
+        theirs.send(b"g")
+        ours.recv(1)
+        execute([b"/"], {b"PATH": b"/bin"})  # a folder is never executable
+        ours.close()
+        theirs.close()
+    except OSError:  # the descriptors do not suffice for a play; for a request, which needs fewer, they still may
+        pass
     for fd in fds:
         os.close(fd)
-    ours.close()
-    theirs.close()
 
 
 def plain_signals() -> None:
