@@ -13,17 +13,13 @@ import anyio
 from toolrunner.process.ending import SpawnErrorKind, SpawnRefused
 from toolrunner.process.kept import START_BOUND, LostAtGate, Unfit
 from toolrunner.process.launch import Ends, launch
-from toolrunner.process.link import Link
+from toolrunner.process.link import FEW, Link
 from toolrunner.process.request import Request
 from toolrunner.process.standing import Standing, standing
 from toolrunner.process.wardens import WARDENS
 
 QUEUE_PAUSE = 0.5
 """Seconds to wait for room in the warden's queue before looking whether the warden is awake."""
-
-
-FEW = 0.002
-"""Seconds between two tries where nothing tells that another one is worth it: about what a keeper needs to take a request."""
 
 
 @final

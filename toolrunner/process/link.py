@@ -1,5 +1,6 @@
 """One warden, seen from its host: started, asked and ended here. The host is no subreaper and never waits for "any child"."""
 
+import errno
 import os
 import signal
 import socket
@@ -20,6 +21,9 @@ END_BOUND = 2 * REAP_BOUND + 1.0
 
 ANSWER_BOUND = REAP_BOUND + 1.0
 """Seconds for a warden's answer: it waits up to R for what it adopted."""
+
+FEW = 0.002
+"""Seconds between two tries where nothing tells that another one is worth it: about what a keeper needs to take a request."""
 
 Listing = list[tuple[int, int, int, str, str]]
 
@@ -65,6 +69,11 @@ class Link:
         """Whether the warden runs. Reaps it when it does not."""
         return not self.closed and self.process.poll() is None
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether somebody ended it, the kernel short of memory perhaps: that says nothing about its interpreter."""
+        return self.process.returncode == -signal.SIGKILL
+
     def wake(self) -> None:
         """Continue the warden if something has stopped it; it then does the same for its keepers."""
         facts = stat(self.pid)
@@ -92,9 +101,7 @@ class Link:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:
-                try:
-                    socket.send_fds(self.control, [question], [theirs.fileno()])
-                except OSError:  # gone, or so stuck that its queue is full
+                if not await self._sent(question, theirs.fileno()):
                     return None
             self.wake()
             with anyio.move_on_after(ANSWER_BOUND):
@@ -102,6 +109,20 @@ class Link:
                 answer = ours.recv(4096)
                 return decode(answer)[1] if answer else None
         return None
+
+    async def _sent(self, question: bytes, fd: int) -> bool:
+        """Give the warden a question. False: it is gone, or so stuck that its queue is full."""
+        until = time.monotonic() + ANSWER_BOUND
+        while True:
+            try:
+                socket.send_fds(self.control, [question], [fd])
+            except OSError as exc:
+                # Of this user too many descriptors are under way: those of requests, which keepers are taking right now.
+                if exc.errno != errno.ETOOMANYREFS or time.monotonic() > until:
+                    return False
+            else:
+                return True
+            await anyio.sleep(FEW)
 
     async def settle(self) -> None:
         """Something of it went away: if that was the warden itself, wait until it is really gone and can be replaced."""

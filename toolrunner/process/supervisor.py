@@ -185,18 +185,21 @@ class Supervisor:
 
     async def _with_keeper(self, request: Request) -> KeptProcess:
         """Raises SpawnRefused, or Unfit when there can be no keepers here."""
+        why = ""
         for _ in range(ATTEMPTS):
             self._check_open()
             now, link = self._access.find()
             try:
                 return await self._at_gate(self._with_cgroup(request), now, link)
             except Changed:
+                why = "what this host process is (user, groups, umask, namespaces) changed"
                 continue
             except LostAtGate:
+                why = "the supervising process died"
                 await link.settle()
-            if not link.proved and not link.alive():
+            if not link.proved and not link.alive() and not link.was_killed:
                 raise Unfit(f"the supervising process does not run under {self._access.python!r}")
-        raise SpawnRefused(SpawnErrorKind.SETUP, "the supervising process died while this one was being prepared")
+        raise SpawnRefused(SpawnErrorKind.SETUP, f"{why} while this one was being prepared, {ATTEMPTS} times in a row")
 
     async def _at_gate(self, request: Request, now: Standing, link: Link) -> KeptProcess:
         """Raises SpawnRefused, Unfit, LostAtGate or Changed; then nothing of it is left."""
