@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from benchmarks.baselines.journal_files import AIOSQLITE, Aiosqlite, CommitEach, Flush, WriteText
+from benchmarks.baselines.journal_files import AIOSQLITE, Aiosqlite, CommitEach, Flush, FlushFromThread, WriteText
 from benchmarks.benchmark import Benchmark, Order, Report
 from benchmarks.measure import Contender, Series, Trial, interleave
 from benchmarks.rows import Bound, row
@@ -58,11 +58,11 @@ async def together(write: Write, callers: int) -> Trial:
     return Trial((time.perf_counter() - began) * 1000 / (callers * EVENTS))
 
 
-async def once(write: Write) -> Trial:
-    """Milliseconds of one event, alone."""
+async def once(write: Write, events: int = 1) -> Trial:
+    """Milliseconds of one event, alone; or for each of so many that would share it."""
     began = time.perf_counter()
     await write(1)
-    return Trial((time.perf_counter() - began) * 1000)
+    return Trial((time.perf_counter() - began) * 1000 / events)
 
 
 def _written(write: WriteText, text: str, number: int) -> Awaitable[object]:
@@ -75,7 +75,7 @@ async def _ways(folder: Path) -> AsyncIterator[list[tuple[str, Write]]]:
     others: list[CommitEach | Aiosqlite] = [CommitEach(folder)]
     if AIOSQLITE:
         others.append(Aiosqlite(folder))
-    flush = Flush(folder)
+    flushes: list[FlushFromThread | Flush] = [FlushFromThread(folder), Flush(folder)]
 
     async def ours(number: int) -> None:
         durable = journal.append(_record(number))
@@ -84,12 +84,12 @@ async def _ways(folder: Path) -> AsyncIterator[list[tuple[str, Write]]]:
 
     text = '{"run_id":"run-1","at":"2026-01-01T00:00:00Z","v":1,"name":"noop","arguments":{"x":1},"type":"call/dispatched"}'
     ways: list[tuple[str, Write]] = [("toolrunner", ours)]
-    ways += [(way.name, partial(_written, way.write, text)) for way in (*others, flush)]
+    ways += [(way.name, partial(_written, way.write, text)) for way in (*others, *flushes)]
     try:
         yield ways
     finally:
         await journal.aclose()
-        for one in (*others, flush):
+        for one in (*others, *flushes):
             await one.aclose()
 
 
@@ -102,7 +102,8 @@ async def _events(folder: Path, order: Order, report: Report) -> None:
         report.rows.append(row("journal_dispatch", own, flush, bound=Bound(ratio=1.5), note="one durable event, nobody else"))
         report.rows += [row("journal_dispatch", own, other, note=note) for other in others]
         report.panels["journal: one durable event"] = [own, flush, *others]
-        company = [Contender(name, lambda write=write: together(write, CALLERS)) for name, write in ways[:-1]]  # type: ignore[misc]
+        company = [Contender(name, lambda write=write: together(write, CALLERS)) for name, write in ways[:-2]]  # type: ignore[misc]
+        company.append(Contender(f"one fdatasync / {CALLERS}", lambda: once(ways[-1][1], CALLERS)))
         own, *others = await interleave(company, order.runs, order.tick)
         bound = Bound(p50=0.2)
         about = f"{CALLERS} callers: {1000 / own.p50:.0f} durable events/s; at least 5,000 are asked for"

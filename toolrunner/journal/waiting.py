@@ -44,12 +44,12 @@ def tell(waiters: Sequence[Waiter]) -> None:
     """Wake them, with one callback for each loop."""
     while waiters:
         post = waiters[0].post
-        ready = [one.happened for one in waiters if one.post is post]
+        ready = [one.happened for one in waiters if one.post == post]
         try:
             post(ready[0] if len(ready) == 1 else partial(_call, ready))
         except RuntimeError:  # the loop is closed: nobody waits there any more
             pass
-        waiters = [one for one in waiters if one.post is not post] if len(ready) < len(waiters) else ()
+        waiters = [one for one in waiters if one.post != post] if len(ready) < len(waiters) else ()
 
 
 def _call(ready: list[Happened]) -> None:
