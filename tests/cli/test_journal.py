@@ -245,7 +245,7 @@ def test_a_whole_journal_checks_and_a_damaged_one_does_not(tmp_path: Path) -> No
     toolrun("run", "-q", "--journal", str(path), "--", "true")
     done = toolrun("journal", "check", "--journal", str(path))
     assert toolrun("journal", "check", str(path)).out == done.out
-    assert (done.status, b"whole; 5 records, 1 calls" in done.out) == (0, True)
+    assert (done.status, b"whole; 5 records, 1 call\n" in done.out) == (0, True)
     assert toolrun("journal", "check", "--journal", str(path), "--json").result["whole"] is True
     path.write_bytes(b"x" * 5000)
     assert toolrun("journal", "check", "--journal", str(path)).status == 1
@@ -398,7 +398,8 @@ def test_ps_lists_what_runs_with_its_processes_and_cancel_stops_it_and_tells_the
         line.wait_gone()
         assert program.done().status == 130
     assert json.loads((tmp_path / "r.json").read_text())["stop"]["reason"] == "toolrunner cancel"
-    assert toolrun("ps").out == b""
+    nothing = toolrun("ps")
+    assert (nothing.out, nothing.err) == (b"", b"toolrunner: nothing runs now\n")
     assert b"nothing runs" in toolrun("cancel", "--all").err
 
 

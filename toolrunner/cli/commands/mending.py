@@ -191,8 +191,12 @@ def check_journal(file: File = None, *, json: AsJson = False, session: Session =
     word = "whole" if report.is_whole else f"NOT whole, {len(report.problems)} problems"
     later = f", {report.unknown} records of a later version" if report.unknown else ""
     open_ = f", {len(report.unsettled)} without a result" if report.unsettled else ""
-    typer.echo(f"{printable(report.path)}: {word}; {report.records} records, {report.calls} calls{open_}{later}")
+    typer.echo(f"{printable(report.path)}: {word}; {report.records} records, {_calls(report.calls)}{open_}{later}")
     return 0 if report.is_whole else exit_codes.FAILED
+
+
+def _calls(count: int) -> str:
+    return f"{count} call{'s' if count != 1 else ''}"
 
 
 def export_journal(

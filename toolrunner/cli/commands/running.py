@@ -24,7 +24,10 @@ LONGEST = 100
 
 def ps(*, json: AsJson = False) -> int:
     """Print the programs that run calls now, the calls, and the processes of each."""
-    for found in control.runners():
+    programs = control.runners()
+    if not programs and not json:
+        complain("nothing runs now")  # on standard error: a script counts the lines of the other
+    for found in programs:
         if found.answer is None:
             complain(found.problem)
         elif json:

@@ -60,7 +60,10 @@ def print_changes(
     json: AsJson = False,
 ) -> int:
     """Print what is kept apart."""
-    for layer in [_find(run)] if run is not None else layers():
+    kept = [_find(run)] if run is not None else layers()
+    if not kept and not json:
+        complain("no changes are kept apart")
+    for layer in kept:
         found = changes(layer)
         if json:
             told = [{"path": each.path, "kind": str(each.kind)} for each in found]
