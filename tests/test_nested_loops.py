@@ -97,3 +97,24 @@ def test_an_import_of_trio_that_another_thread_is_in_the_middle_of_disturbs_nobo
             await came.wait()
 
     asyncio.run(look())
+
+
+@pytest.mark.parametrize("patched, expected", [(False, 0), (True, 1)])
+def test_a_loop_that_may_sleep_inside_a_step_is_woken(patched: bool, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nest_asyncio runs the loop anew in a step of one of its tasks, which stays the current one while that run sleeps."""
+    woken = list[object]()
+
+    async def post() -> None:
+        loop = asyncio.get_running_loop()
+        if patched:
+            monkeypatch.setattr(loop, "_nest_patched", True, raising=False)
+        wake = loop.call_soon_threadsafe
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda fn, **more: wake(woken.append(fn) or fn, **more))  # type: ignore[func-returns-value]
+        came = asyncio.Event()
+        poster()(came.set)
+        async with asyncio.timeout(60):
+            await came.wait()
+        monkeypatch.undo()
+
+    asyncio.run(post())
+    assert len(woken) == expected

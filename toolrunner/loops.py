@@ -99,8 +99,9 @@ class _AsyncioPost:
         loop = self._loop
         # Inside a step of one of its tasks a loop need not be woken, which is a write to a socket: it is between two looks at
         # what is ready, also for a signal handler or finalizer that interrupted the step. Anywhere else it may be asleep, or
-        # about to be.
-        if self._running_loop() is loop and self._current_task(loop) is not None:
+        # about to be. A loop that nest_asyncio has patched may be asleep inside a task's step.
+        inside = self._running_loop() is loop and self._current_task(loop) is not None
+        if inside and not getattr(loop, "_nest_patched", False):
             loop.call_soon(fn, context=self._context)
         else:
             loop.call_soon_threadsafe(fn, context=self._context)
