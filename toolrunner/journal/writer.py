@@ -176,9 +176,13 @@ class Writer:
                     self._pending.popleft()
             self.durable = batch[-1][0]
             ready = self._ready()
+            if len(ready) > 1:
+                # Measured, not derived (README of the benchmarks): told after the lock, 16 callers took twice as long.
+                tell(ready)
+                ready = []
         self._commits += 1
         self._written_bytes += _COMMIT_BYTES + sum([len(one.body) for one in rows])
-        # The last thing before the next sleep: whoever is woken needs the interpreter lock at once.
+        # One alone is told as the last thing before the next sleep, since the interpreter lock is needed at once where it wakes.
         tell(ready)
         if self._commits == RESERVE_AFTER or self._written_bytes > CHECKPOINT_BYTES:
             self._care_for_wal()
