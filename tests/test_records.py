@@ -60,6 +60,7 @@ SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "code": st.none() | st.sampled_from(Code),
     "ended": st.none() | st.sampled_from(Ended),
     "expires": st.none() | st.floats(0, 1e9),
+    "timeout": st.none() | st.floats(0, 1e9),
     "waited": st.floats(0, 100),
     "done": st.none() | st.floats(0, 100),
     "total": st.none() | st.floats(0, 100),
