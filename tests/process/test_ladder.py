@@ -12,7 +12,7 @@ from toolrunner.process import EndCause, LaunchPlan, Supervisor
 
 pytestmark = pytest.mark.anyio
 
-LONG = 15.0
+LONG = 50.0
 """A grace that no test waits out: an end well before it was not the kill's."""
 
 

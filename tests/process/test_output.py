@@ -197,9 +197,9 @@ async def test_a_tool_that_stops_reading_ends_the_feed_quietly(supervisor: Super
 async def test_the_ladder_closes_stdin_first(supervisor: Supervisor) -> None:
     """A server that only knows end of input as an order to leave."""
     script = "trap '' TERM; echo part; cat >/dev/null; echo left; exit 3"
-    outcome = await run_until(supervisor, script, part, grace=10, stdin=b"x" * (1 << 20))
+    outcome = await run_until(supervisor, script, part, grace=BOUND, stdin=b"x" * (1 << 20))
     assert "left" in outcome.out or outcome.end.facts.exit_code == 3
-    assert outcome.seconds < 5
+    assert outcome.seconds < SLACK
 
 
 async def test_stdin_from_a_file_and_from_the_host(supervisor: Supervisor, tmp_path: Path) -> None:

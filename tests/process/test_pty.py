@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 SIZE = WindowSize(rows=31, columns=97)
 
-LONG = 15.0
+LONG = 50.0
 """A grace that no test waits out."""
 
 
