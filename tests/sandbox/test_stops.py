@@ -17,7 +17,7 @@ from toolrunner.process import EndCause
 
 pytestmark = [pytest.mark.anyio, pytest.mark.processes]
 
-DELAYS = [part / 10 for part in range(0, 401, 4)]
+DELAYS = range(41)
 """Milliseconds after the release: bwrap sets itself up in the first 5 to 40, and orphans of it are born there."""
 
 
