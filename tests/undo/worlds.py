@@ -1,6 +1,6 @@
 """A world that tools really change, and what its journal may say of it at every moment at which the host could die."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,8 +35,9 @@ class World:
 
     # Journal.
 
-    def append(self, *records: Record) -> None:
+    def append(self, *records: Record) -> Awaitable[None] | None:
         self.events += [record for record in records if not record.transient]
+        return None
 
     async def aclose(self) -> None:
         pass

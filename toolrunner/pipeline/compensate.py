@@ -112,6 +112,8 @@ class _Compensation:
             return
         if self._problem is None:
             self._problem = await self._announced(effect)
+            if self._problem is None and not _may_go_on(state):  # while that was on its way to disk
+                self._problem = "the result was published meanwhile"
         if self._problem is not None:
             # What was planned and not told to be applied is unknown by now, whatever it was called while its body ran.
             stage = EffectStage.APPLIED if effect.stage is EffectStage.APPLIED else EffectStage.UNKNOWN
