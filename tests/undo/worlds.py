@@ -1,17 +1,21 @@
-"""A world that tools really change, and what its journal may say of it at every moment at which the host could die."""
+"""A world that tools really change, what its journal may say of it whenever its host could die, and calls stopped in it."""
 
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from anyio.lowlevel import checkpoint
 
+from toolrunner import AbortController, Runner, ToolCall
 from toolrunner.effects.ledger import BEING_UNDONE
 from toolrunner.facts import EffectStage, EffectState
 from toolrunner.records import Record
 from toolrunner.results import ToolResult
+from toolrunner.testing import Gate
 from toolrunner.tools import ToolContext, Undo, Undoing, tool
 
+BOUND = 10.0
 GONE = (EffectStage.UNDONE, EffectStage.NOT_APPLIED)
 
 
@@ -147,3 +151,40 @@ def _worlds_at(events: list[Any], cut: int) -> list[frozenset[str]]:
 
 def idempotent(fn: Any) -> Undo:
     return Undo(fn, idempotent=True)
+
+
+def writer(world: World, undo: Any, targets: str = "ab", gate: Gate | None = None, **options: Any) -> Any:
+    """A tool that makes its targets and then waits to be stopped, or at a gate."""
+
+    @tool(**{"compensate": "on_abort", **options})
+    async def write(ctx: ToolContext[Any]) -> str:
+        for target in targets:
+            async with ctx.effect("test", target, undo=undo) as effect:
+                world.make(target)
+                effect.receipt = f"made {target}"
+        await (gate.wait() if gate is not None else anyio.sleep_forever())
+        return "done"
+
+    return write
+
+
+async def stopped(world: World, tools: list[Any], name: str = "write", **settings: Any) -> ToolResult:
+    """The result of a call that is aborted once it has nothing left to do."""
+    stop = AbortController()
+    with anyio.fail_after(BOUND):
+        async with Runner(tools, journal=world, **settings) as runner:
+            batch = runner.start_batch([ToolCall(name)], signal=stop.signal)
+            await anyio.wait_all_tasks_blocked()
+            stop.abort("enough")
+            [result] = await batch.results()
+    check_truth(world, result)
+    check_every_crash(world)
+    return result
+
+
+def stages(result: ToolResult) -> list[tuple[str, str]]:
+    return [(one.target, str(one.stage)) for one in result.effects.records]
+
+
+def errors(result: ToolResult) -> list[str | None]:
+    return [one.error for one in result.effects.records]
