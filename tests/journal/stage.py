@@ -1,4 +1,4 @@
-"""What the tests of the journal share: records to write, a runner's tools, a look at what is in a file."""
+"""What the tests of the journal share: records to write, a runner's tools, a look at what is in a file, another process that opens one."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolrunner import ToolContext, tool
-from toolrunner.journal import JournalReader
+from toolrunner.journal import JournalReader, Place
 from toolrunner.records import CallDecided, CallRecorded, Record
 
 TESTS = Path(__file__).parent.parent
@@ -99,3 +99,24 @@ class KillableWriter:
         self._child.kill()
         rest = self._child.stdout.read().split(b"\n")[:-1]  # a line that was cut says nothing
         return int(rest[-1]) if rest else last
+
+
+CHILD = """
+import sys
+from toolrunner import SqliteJournal
+from toolrunner.errors import JournalError
+try:
+    journal = SqliteJournal.open(sys.argv[1])
+except JournalError as error:
+    print(type(error).__name__, error)
+else:
+    print("opened", flush=True)
+    sys.stdin.read()
+    journal.close()
+"""
+"""A program that opens a journal, or says why it cannot, and owns it until its input ends."""
+
+
+def journal_place(folder: Path) -> Place:
+    with JournalReader(folder) as reader:
+        return reader.place
