@@ -1,7 +1,7 @@
 """Fixtures of these tests: what their bodies and hooks write down is empty when a test begins."""
 
 import pytest
-from pipeline import wrapped
+from pipeline import asking, wrapped
 
 from toolrunner.testing import Gate
 
@@ -10,6 +10,7 @@ from toolrunner.testing import Gate
 def nothing_written_down_yet() -> None:
     wrapped.signals.clear()
     wrapped.order.clear()
+    asking.entered.clear()
 
 
 @pytest.fixture
