@@ -1,4 +1,4 @@
-"""What the tests of the journal share: records to write, a runner's tools, a look at what is in a file, another process that opens one."""
+"""What the tests of the journal share: records, a runner's tools, a look at what is in a file, a process that opens one."""
 
 import os
 import subprocess
