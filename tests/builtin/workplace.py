@@ -1,5 +1,8 @@
-"""What the tests of the built-in tools share: a runner over a folder, and the words of its results."""
+"""What the tests of the built-in tools share: a runner over a folder, the words of its results, and what its writes leave."""
 
+import hashlib
+import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +12,7 @@ import anyio
 
 from toolrunner import Runner, ToolResult
 from toolrunner.facts import Text
-from toolrunner.tools.builtin import builtins
+from toolrunner.tools.builtin import atomic, builtins
 
 BOUND = 10.0
 """Seconds for one call at the most, processes included, on a busy machine."""
@@ -43,3 +46,15 @@ async def workplace(root: Path, **settings: Any) -> AsyncIterator[Workplace]:
 def words(result: ToolResult) -> str:
     """What the tool said, to the letter."""
     return "\n".join(part.text for part in result.content if isinstance(part, Text))
+
+
+def digest(text: str) -> dict[str, Any]:
+    return {"sha256": hashlib.sha256(text.encode()).hexdigest(), "size": len(text.encode())}
+
+
+def receipts(result: ToolResult) -> list[Any]:
+    return [json.loads(record.receipt) for record in result.effects.records if record.receipt]
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [name for name in os.listdir(folder) if atomic.TEMPORARY.fullmatch(name)]
