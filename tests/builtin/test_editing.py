@@ -11,13 +11,8 @@ from toolrunner.tools.builtin.edit_file import lines_of, occurrences
 
 pytestmark = pytest.mark.anyio
 
-
 MORE = "give more of the lines around it, or set replace_all"
-
-
 AGAIN = "read the file again and copy it exactly"
-
-
 OR = f"or in what follows: {AGAIN}"
 
 

@@ -33,8 +33,6 @@ class Elsewhere:
 
 
 POLICY = Policy.of(ask=["*"])
-
-
 ASK: dict[str, Any] = {"policy": POLICY, "approver": Elsewhere()}
 
 
