@@ -28,6 +28,12 @@ HOOK_FAILED_AFTER: Facts = (Outcome.FAILED, Code.HOOK_ERROR, True, Ended.RETURNE
 WRAPPER_FAILED_BEFORE: Facts = (Outcome.FAILED, Code.HOOK_ERROR, False, None)
 
 
+class Coded(Exception):
+    """An error with a code of its own."""
+
+    kind = "quota"
+
+
 @asynccontextmanager
 async def open_runner(tools: Any, **settings: Any) -> AsyncIterator[Runner]:
     """A runner whose whole life, its end included, is bounded; every result it settled survives being written and read."""

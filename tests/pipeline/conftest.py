@@ -1,16 +1,27 @@
 """Fixtures of these tests: what their bodies and hooks write down is empty when a test begins."""
 
+from typing import Any
+
 import pytest
-from pipeline import asking, wrapped
+from pipeline import asking, entering, failing, limited, wrapped
 
 from toolrunner.testing import Gate
+
+LOGS: tuple[list[Any], ...] = (
+    asking.entered,
+    entering.entered,
+    failing.entered,
+    failing.raised,
+    limited.signals,
+    wrapped.order,
+    wrapped.signals,
+)
 
 
 @pytest.fixture(autouse=True)
 def nothing_written_down_yet() -> None:
-    wrapped.signals.clear()
-    wrapped.order.clear()
-    asking.entered.clear()
+    for log in LOGS:
+        log.clear()
 
 
 @pytest.fixture

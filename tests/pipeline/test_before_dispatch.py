@@ -1,6 +1,5 @@
-"""Everything that can close a call's way to its moment of action: the body is never entered, and the result proves it."""
+"""Aborts before a call's moment of action, wherever they find it: the body is never entered, and the result proves it."""
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from pipeline.bench import (
     BEFORE_DISPATCH,
     DENIED,
     PRE_HOOK_FAILED,
+    Coded,
     check_never_started,
     check_stopped_early,
     facts,
@@ -19,47 +19,15 @@ from pipeline.bench import (
     text,
     types_of,
 )
+from pipeline.entering import WRITE, CountedMapping, entered, write
 from stillness import all_blocked
 
-from toolrunner import (
-    AbortController,
-    Decision,
-    MemoryJournal,
-    Reply,
-    ToolCall,
-    ToolError,
-    ToolResult,
-    cancel,
-    shell,
-    tool,
-)
-from toolrunner.errors import DuplicateTool
+from toolrunner import AbortController, Decision, MemoryJournal, Reply, ToolCall, ToolResult, shell, tool
 from toolrunner.facts import NoteKind, StopPhase, Text
-from toolrunner.results import Code, ErrorKind, Outcome
+from toolrunner.results import ErrorKind, Outcome
 from toolrunner.testing import Gate
 
 pytestmark = pytest.mark.anyio
-
-entered: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_entered_yet() -> None:
-    entered.clear()
-
-
-@tool
-async def write(path: str) -> str:
-    """Write a file."""
-    entered.append(path)
-    return f"wrote {path}"
-
-
-WRITE = ToolCall("write", {"path": "a"}, call_id="c1")
-
-
-def not_started(code: Code, outcome: Outcome = Outcome.REJECTED) -> Any:
-    return (outcome, code, False, None)
 
 
 @pytest.mark.case("T1")
@@ -124,10 +92,6 @@ async def test_a_denial_after_the_abort_stands_word_for_word() -> None:
     assert (result.error.kind, result.error.message) == (ErrorKind.HOOK, "not on a Sunday")
     assert stop_of(result) == ("caller", "enough", StopPhase.BEFORE_DISPATCH)
     assert (result.retry, entered) == ("no", [])
-
-
-class Coded(Exception):
-    kind = "quota"
 
 
 @pytest.mark.case("T3")
@@ -200,23 +164,6 @@ async def test_a_wrapper_that_answers_after_the_abort_is_not_believed_and_what_i
     assert entered == []
 
 
-class CountedMapping(Mapping[str, Any]):
-    """Counts how often it is read, and reads differently each time."""
-
-    def __init__(self) -> None:
-        self.reads = 0
-
-    def __getitem__(self, key: str) -> str:
-        self.reads += 1
-        return f"read {self.reads}"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(["path"])
-
-    def __len__(self) -> int:
-        return 1
-
-
 @pytest.mark.case("T15")
 async def test_a_call_aborted_before_it_was_made_runs_through_no_phase_and_has_one_result() -> None:
     seen: list[str] = []
@@ -271,123 +218,6 @@ async def test_only_a_call_made_after_the_abort_is_said_to_have_been() -> None:
         for result in await batch.results():
             check_stopped_early(result)
             assert result.notes == ()
-
-
-def unreadable() -> Mapping[str, Any]:
-    class Hostile(CountedMapping):
-        def __getitem__(self, key: str) -> str:
-            raise RuntimeError("no")
-
-    return Hostile()
-
-
-@pytest.mark.case("T16")
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"path": object()},
-        {"path": float("nan")},
-        {1: "a"},
-        {"path": Path("a")},
-        {"path": "\udc80"},
-        [],
-        None,
-        5,
-        "[1]",
-        "{",
-        '{"path": NaN}',
-        "1" * 10_000,
-        {"path": 10**5_000},
-        "[" * 100_000,
-        unreadable(),
-    ],
-    ids=lambda value: str(type(value).__name__),
-)
-async def test_arguments_that_cannot_be_frozen_are_rejected_for_that_also_when_aborted(arguments: Any) -> None:
-    seen: list[Any] = []
-    async with open_runner([write]) as runner:
-        runner.on_record(seen.append)
-        stop = AbortController()
-        stop.abort("enough")
-        for signal in (None, stop.signal):
-            seen.clear()
-            result = await runner.run(ToolCall("write", arguments), signal=signal)
-            check_never_started(result, not_started(Code.INVALID_ARGUMENTS))
-            assert result.error is not None
-            assert result.error.kind == ErrorKind.INVALID_ARGUMENTS
-            assert result.retry == "fix_first"
-            assert types_of(seen) == ["call/recorded", "call/settled"]
-            assert entered == []
-
-
-@pytest.mark.case("T16")
-async def test_arguments_that_cannot_be_read_leave_the_rest_of_their_batch_alone() -> None:
-    async with open_runner([write]) as runner:
-        batch = await runner.run_batch([WRITE, ToolCall("write", unreadable()), ToolCall("write", {"path": "c"})])
-    assert [result.code for result in batch] == [None, Code.INVALID_ARGUMENTS, None]
-    assert entered == ["a", "c"]
-
-
-@pytest.mark.case("T17")
-@pytest.mark.parametrize("by", ["hook", "guard", "cancel"])
-async def test_a_denial_means_that_no_wrapper_is_entered(by: str) -> None:
-    wrapped: list[str] = []
-    async with open_runner([write]) as runner:
-
-        async def wrap(call: ToolCall, go_on: Any) -> Any:
-            wrapped.append(call.name)
-            return await go_on(call)
-
-        async def pre(call: ToolCall, signal: Any) -> Any:
-            return {"hook": Decision.deny("no"), "cancel": cancel("no"), "guard": None}[by]
-
-        runner.use(wrap)
-        runner.pre_execute(pre)
-        runner.guard(lambda call: "no" if by == "guard" else None)
-        result = await runner.run(WRITE)
-    check_never_started(result, DENIED)
-    assert result.error is not None
-    assert result.error.message == "no"
-    assert (wrapped, entered) == ([], [])
-
-
-@pytest.mark.case("T24")
-async def test_a_tool_nobody_registered_is_rejected_and_no_hook_is_asked() -> None:
-    asked: list[str] = []
-    async with open_runner([write]) as runner:
-
-        async def pre(call: ToolCall, signal: Any) -> None:
-            asked.append(call.name)
-
-        runner.pre_execute(pre)
-        result = await runner.run("wrte", {"path": "a"})
-    check_never_started(result, not_started(Code.UNKNOWN_TOOL))
-    assert result.error is not None
-    assert result.error.message == "'wrte' is not registered; did you mean 'write'?"
-    assert (result.name, result.arguments, asked, entered) == ("wrte", {"path": "a"}, [], [])
-
-
-@pytest.mark.case("T26")
-async def test_a_second_tool_of_a_name_is_refused_and_the_first_can_be_taken_out() -> None:
-    @tool(name="write")
-    async def other(path: str) -> str:
-        """Write elsewhere."""
-        return "other"
-
-    with pytest.raises(DuplicateTool):
-        async with open_runner([write, other]):
-            raise AssertionError("entered")
-    async with open_runner([]) as runner:
-        unregister = runner.register(write)
-        with pytest.raises(DuplicateTool):
-            runner.register(other)
-        assert (await runner.run(WRITE)).value == "wrote a"
-        assert unregister()
-        assert (await runner.run(WRITE)).code is Code.UNKNOWN_TOOL
-        assert not unregister()
-        runner.register(other)
-        assert (await runner.run(WRITE)).value == "other"
-        assert not unregister()
 
 
 @pytest.mark.case("A17")
@@ -454,19 +284,3 @@ async def test_an_abort_in_a_guard_is_seen_before_anything_is_waited_for() -> No
     check_stopped_early(result, "from a guard")
     assert stop_of(result)[0] == "caller"
     assert entered == []
-
-
-async def test_a_guard_that_raises_fails_closed() -> None:
-    async with open_runner([write]) as runner:
-
-        def guard(call: ToolCall) -> None:
-            raise ToolError("no budget", kind="budget")
-
-        unregister = runner.guard(guard)
-        result = await runner.run(WRITE)
-        check_never_started(result, PRE_HOOK_FAILED)
-        assert result.error is not None
-        assert result.error.kind == "budget"
-        assert entered == []
-        unregister()
-        assert (await runner.run(WRITE)).outcome is Outcome.SUCCEEDED
