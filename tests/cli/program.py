@@ -151,13 +151,13 @@ def _own_terminal() -> None:
 
 
 @contextmanager
-def at_terminal(*words: str, cwd: Path | None = None, **more: Any) -> Iterator[Terminal]:
-    """`more` may redirect streams; what is not redirected is the terminal (stderr always is)."""
+def at_terminal(*words: str, cwd: Path | None = None, before: tuple[str, ...] = (), **more: Any) -> Iterator[Terminal]:
+    """`more` may redirect streams; what is not redirected is the terminal (stderr always is). `before`: words that start it."""
     master, slave = pty.openpty()
     env = environment(**more.pop("env", {}))
     streams: dict[str, Any] = {"stdin": slave, "stdout": slave, "stderr": slave, **more}
     process: subprocess.Popen[bytes] = subprocess.Popen(
-        [*PROGRAM, *words],
+        [*before, *PROGRAM, *words],
         cwd=cwd,
         env=env,
         preexec_fn=_own_terminal,  # noqa: PLW1509 - no other thread of the tests runs here

@@ -20,6 +20,7 @@ from toolrunner.cli.asker import approver
 from toolrunner.cli.journals import Where, controlled
 from toolrunner.cli.printable import printable
 from toolrunner.cli.sink import Pause, Writer
+from toolrunner.cli.stops import LEAVE_AT
 from toolrunner.cli.talk import Talk
 from toolrunner.cli.voice import Voice
 from toolrunner.facts import Source
@@ -42,9 +43,6 @@ LONGEST = 300
 
 SHOWN_BEFORE = 6
 """Lines of an earlier conversation that are shown when it is gone on with."""
-
-LEAVE_AT = 3
-"""The request to stop one turn at which we leave at once; keepers end what their host leaves behind."""
 
 
 @final
@@ -162,6 +160,7 @@ class Chat:
         """The first request stops the turn by its ladder, the second kills what runs now, the third leaves."""
         self._stops += 1
         if self._stops >= LEAVE_AT:
+            self._talk.restore()
             os._exit(exit_codes.of_abort(self._leaving or signal.SIGINT))
         if self._stops > 1:
             self._voice.insist(f"{how} again: killing what runs now")

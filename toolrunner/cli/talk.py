@@ -11,7 +11,7 @@ import sys
 import termios
 import tty
 from collections.abc import AsyncGenerator, Callable
-from typing import final
+from typing import Any, final
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,8 @@ class Talk:
         self._stdout, self._pause = stdout, pause
         self.is_terminal = os.isatty(STDIN)
         self._typed = b""
+        self._before: list[Any] | None = None
+        """The terminal's own modes, while keys are listened for."""
 
     def say(self, text: str) -> None:
         """Words of the model, as they come."""
@@ -71,7 +73,7 @@ class Talk:
         if not self.is_terminal:
             yield
             return
-        before = termios.tcgetattr(STDIN)
+        self._before = termios.tcgetattr(STDIN)
         tty.setcbreak(STDIN, termios.TCSADRAIN)
         try:
             async with anyio.create_task_group() as tasks:
@@ -79,8 +81,15 @@ class Talk:
                 yield
                 tasks.cancel_scope.cancel()
         finally:
+            self.restore()
+
+    def restore(self) -> None:
+        """Put the terminal's modes back. Any number of times, also right before we leave at once."""
+        before, self._before = self._before, None
+        if before is not None:
             with contextlib.suppress(termios.error):  # it is gone, and its modes with it
-                termios.tcsetattr(STDIN, termios.TCSADRAIN, before)
+                # Now: with the screen stopped (Ctrl-S), waiting for what is still to be shown would have no end.
+                termios.tcsetattr(STDIN, termios.TCSANOW, before)
 
     async def _listen(self, pressed: Callable[[], object]) -> None:
         while True:
