@@ -8,6 +8,7 @@ from sandbox.running import Box
 
 from toolrunner import Decision, Policy, Runner, ToolCall, ToolResult
 from toolrunner.errors import ProfileError
+from toolrunner.policy import ApprovalRequest
 from toolrunner.sandbox.probing import candidates
 from toolrunner.tools import AnyTool, Command, command_tool
 
@@ -112,3 +113,17 @@ async def test_options_that_cannot_be_kept_run_nothing(words: tuple[str, ...], s
     done = toolrun("run", *words, "--", "touch", str(tmp_path / "never"))
     assert (done.status, text in done.err) == (status, True), done.err
     assert not (tmp_path / "never").exists()
+
+
+async def test_an_approval_of_a_contained_call_is_asked_for_once(box: Box) -> None:
+    asked: list[ApprovalRequest] = []
+
+    class Yes:
+        async def decide(self, request: ApprovalRequest, signal: object) -> Decision:
+            asked.append(request)
+            return Decision.allow()
+
+    asking = Policy.of(ask=["sh"], default="allow")
+    async with Runner([shell(box.folder)], sandbox="workspace-write", policy=asking, approver=Yes()) as opened:
+        result = await opened.run("sh", {"line": "echo x > here"})
+    assert (result.outcome, len(asked)) == ("succeeded", 1)

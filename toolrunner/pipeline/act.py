@@ -25,6 +25,7 @@ from toolrunner.pipeline.retry import attempts
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.shells.body import shell_body
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.subjects import containing
 from toolrunner.pipeline.watching import begin_watch, drop_watch
 from toolrunner.pipeline.wrap import run_wrapped
 from toolrunner.process import SpawnRefused
@@ -227,7 +228,7 @@ class _Action:
         if state.grant is not None:
             assert state.registration is not None
             # Looked up anew: a program put earlier into PATH after the approval is not the one that was approved.
-            state.environment = environment_of(state.command)
+            state.environment = environment_of(state.command, containing(state, services))
             if not services.grants.holds(state.grant, grant_key(state.registration, state.arguments, state.environment)):
                 state.grant_is_stale = True
                 return False

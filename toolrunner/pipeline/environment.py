@@ -53,7 +53,7 @@ NOWHERE = Environment()
 """Of every body in this process; nobody can change it, so all have the same one."""
 
 
-def environment_of(command: Command | None, sandboxes: Sequence[Sandbox] = ()) -> Environment:
+def environment_of(command: Command | None, sandboxes: Sequence[Sandbox]) -> Environment:
     """The surroundings of a command as they are now; nothing but what contains it for any other body."""
     profile = ", ".join(f"{one.name} {one.loaded.digest}" for one in sandboxes)
     if command is None:
