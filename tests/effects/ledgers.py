@@ -4,7 +4,6 @@ from collections.abc import Awaitable
 from typing import Any
 
 import anyio
-import anyio.abc
 
 from toolrunner.effects import EffectLedger
 from toolrunner.facts import EffectStage

@@ -1,7 +1,6 @@
 """The ledger: planned before the act, told the truth about afterwards."""
 
 import anyio
-import anyio.abc
 import pytest
 from anyio.lowlevel import checkpoint
 from effects.ledgers import APPLIED, NOT_APPLIED, PLANNED, UNKNOWN, Journal, ledger_of

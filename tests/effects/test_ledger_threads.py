@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-import anyio.abc
 import pytest
 from effects.ledgers import APPLIED, NOT_APPLIED, UNKNOWN, Journal, ledger_of
 from stillness import all_blocked
