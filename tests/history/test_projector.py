@@ -5,7 +5,8 @@ import random
 from typing import Any
 
 import pytest
-from history.logs import Log, random_log, text
+from history.logs import Log, text
+from history.random_logs import random_log
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

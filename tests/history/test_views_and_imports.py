@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 import pytest
-from history.logs import Log, call, random_log, text, thought
+from history.logs import Log, call, text, thought
+from history.random_logs import random_log
 from history.samples import WHOLE
 from history.windows import ROWS, window
 from hypothesis import given, settings
