@@ -2,10 +2,8 @@
 
 import os
 import signal
-import socket
 import statistics
 import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -15,14 +13,14 @@ import psutil
 import pytest
 from liveness import survivors, unique_duration
 from process.host import host_running
-from process.shapes import BOUND, GRACE, SLACK, part, run, run_until, sh
+from process.shapes import BOUND, GRACE, SLACK, run, sh
 
 from toolrunner.facts import Containment, StillRunningKind
-from toolrunner.process import EndCause, LaunchPlan, SpawnRefused, Supervisor, link, survey
+from toolrunner.process import EndCause, LaunchPlan, Supervisor, survey
 from toolrunner.process.identity import identity_of
-from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND, decode, encode, listing, parse_listing
+from toolrunner.process.keeping.messages import DRAIN_BOUND, REAP_BOUND
 from toolrunner.process.keeping.sweep import sweep
-from toolrunner.process.keeping.system import Cut, Kernel, receive, stat
+from toolrunner.process.keeping.system import Kernel, stat
 from toolrunner.process.survey import send
 
 pytestmark = pytest.mark.anyio
@@ -287,110 +285,7 @@ async def test_a_process_that_no_kill_ends_is_reported_and_collected_later(keepe
     assert await survivors(duration) == []
 
 
-def test_a_request_that_was_cut_leaves_no_descriptor_open() -> None:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    before = set(os.listdir("/proc/self/fd"))
-    with ours, theirs:
-        socket.send_fds(ours, [b"x" * 100], [0, 1, 2])
-        with pytest.raises(Cut) as caught:
-            receive(theirs, 10)
-        assert len(caught.value.reply) == 1
-        os.close(caught.value.reply[0])
-        assert set(os.listdir("/proc/self/fd")) == before
-        socket.send_fds(ours, [b"x"], [0])
-        data, fds = receive(theirs)
-        assert (data, os.get_inheritable(fds[0])) == (b"x", False)
-        os.close(fds[0])
-
-
-def test_messages_survive_the_wire() -> None:
-    entries = [(1, 0, 5, "a b:c,d=é", "EPERM"), (2, -1, 0, "", "")]
-    kind, words = decode(encode("ended", left=listing(entries), empty=""))
-    assert (kind, parse_listing(words["left"]), words["empty"]) == ("ended", entries, "")
-    assert (
-        len(
-            encode("ended", left=listing([(4194304, 4294967295, 2**40, "é" * 15, "EPERM")] * 99), leftovers=listing(entries * 99))
-        )
-        < 4096
-    )
-
-
 async def test_many_orphans_of_a_running_call_do_not_stay_zombies(keeper: Supervisor) -> None:
     script = "for i in $(seq 50); do (sleep 0.01 &) ; done; sleep 0.3; ps -o stat= --ppid $PPID"
     outcome = await run(keeper, script)
     assert "Z" not in outcome.out
-
-
-@pytest.mark.parametrize("missing", ["lists", "pidfds"])
-async def test_older_kernels_get_the_next_best_way(
-    keeper: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    monkeypatch.setattr(
-        "toolrunner.process.link.ENTRY", patched_entry(tmp_path, f"kernel.{missing} = False; findings.reasons.append('old')")
-    )
-    duration = unique_duration()
-    outcome = await run_until(
-        keeper, f"setsid sleep {duration} & (setsid -f sleep {duration}); echo part; wait", part, grace=GRACE
-    )
-    assert outcome.end.cause is EndCause.STOPPED
-    assert outcome.end.still_running == ()
-    assert await survivors(duration) == []
-    abilities = await keeper.abilities()
-    assert (abilities.containment, "old" in abilities.reasons) == (Containment.KEEPER, True)
-
-
-def patched_entry(folder: Path, change: str) -> str:
-    """An entry of the warden whose self-test finds something else."""
-    source = Path(link.ENTRY).read_text()
-    start = '    importlib.import_module("toolrunner.process.keeping.warden").main('
-    assert start in source
-    patch = f"""
-    warden = importlib.import_module("toolrunner.process.keeping.warden")
-    real = warden.examine
-    def examine(kernel):
-        findings = real(kernel)
-        {change}
-        return findings
-    warden.examine = examine
-"""
-    source = source.replace(start, patch + start).replace("os.path.abspath(__file__)", repr(link.ENTRY))
-    entry = folder / "entry.py"
-    entry.write_text(source)
-    return str(entry)
-
-
-async def test_where_keepers_do_not_work_best_effort_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anyio_backend: object
-) -> None:
-    entry = patched_entry(tmp_path, "findings.fit = False; findings.reasons.append('no such kernel')")
-    monkeypatch.setattr("toolrunner.process.link.ENTRY", entry)
-    supervisor = Supervisor()
-    try:
-        outcome = await run(supervisor, "echo part")
-        assert outcome.end.facts.containment is Containment.BEST_EFFORT
-        assert any("because no such kernel" in text for text in outcome.end.missing)
-        abilities = await supervisor.abilities()
-        assert (abilities.containment, abilities.reasons) == (Containment.BEST_EFFORT, ("no such kernel",))
-    finally:
-        await supervisor.aclose()
-
-
-@pytest.mark.parametrize("python", ["/bin/false", "/no/such/python", "/etc/passwd"])
-async def test_an_interpreter_that_is_none_is_named(python: str, anyio_backend: object) -> None:
-    asked, any_will_do = Supervisor(python=python, containment=Containment.KEEPER), Supervisor(python=python)
-    try:
-        with anyio.fail_after(BOUND), pytest.raises(SpawnRefused, match=f"keepers do not work here: .*{python}"):
-            await asked.prepare(LaunchPlan(("true",)))
-        outcome = await run(any_will_do, "echo part")
-        assert outcome.end.facts.containment is Containment.BEST_EFFORT
-        assert any(python in text for text in outcome.end.missing)
-    finally:
-        await asked.aclose()
-        await any_will_do.aclose()
-
-
-async def test_abilities_of_this_host(keeper: Supervisor) -> None:
-    abilities = await keeper.abilities()
-    assert (abilities.containment, abilities.reasons) == (Containment.KEEPER, ())
-    assert abilities.python == getattr(sys, "_base_executable", sys.executable)
-    assert abilities.max_processes >= 1
