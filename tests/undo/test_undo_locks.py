@@ -1,10 +1,12 @@
 """Under whose locks an act is undone: those of its call, as long as the undo goes on, or the same ones taken anew."""
 
+from typing import Any
+
 import anyio
 import pytest
-from undo.worlds import BOUND, World, check_every_crash, check_truth, errors, stages, writer
+from undo.worlds import BOUND, World, check_every_crash, check_truth, errors, stages, tool_of, writer
 
-from toolrunner import AbortController, Runner, ToolCall, tool
+from toolrunner import AbortController, Runner, ToolCall, ToolContext, tool
 from toolrunner.facts import EffectState
 from toolrunner.pipeline import compensate, undoing
 from toolrunner.results import Ended, Outcome, Retry
@@ -124,6 +126,39 @@ async def test_what_others_use_by_then_is_not_undone(monkeypatch: pytest.MonkeyP
     check_truth(world, result)
     assert (world.undone, result.effects.state) == ([], EffectState.COMPLETED)
     assert errors(result) == ["not undone: another call uses thing, and did for 0.02 s"] * 2
+
+
+async def test_an_undo_that_would_wait_for_a_call_that_waits_for_its_own_is_not_begun_and_says_so() -> None:
+    world, made = World(), anyio.Event()
+    make = tool_of(world, "x", world.undo, name="make", resources=lambda _: ["b"])
+
+    @tool(resources=lambda _: ["a"], compensate="on_abort")
+    async def stopped_one(ctx: ToolContext[Any]) -> None:
+        await ctx.run("make")
+        made.set()
+        await anyio.sleep_forever()
+
+    @tool(resources=lambda _: ["a"])
+    async def inner() -> None:
+        pass
+
+    @tool(resources=lambda _: ["b"])
+    async def outer(ctx: ToolContext[Any]) -> None:
+        await ctx.run("inner")
+
+    stop = AbortController()
+    with anyio.fail_after(compensate.LOCKS_WAIT):
+        async with Runner([make, stopped_one, inner, outer], journal=world) as runner:
+            batch = runner.start_batch([ToolCall("stopped_one")], signal=stop.signal)
+            await made.wait()
+            other = runner.start_batch([ToolCall("outer")])
+            await anyio.wait_all_tasks_blocked()
+            stop.abort("enough")
+            [result] = await batch.results()
+            [second] = await other.results()
+    check_truth(world, result)
+    assert (world.undone, second.outcome) == ([], Outcome.SUCCEEDED)
+    assert errors(result) == ["not undone: another call uses b, and itself waits for this one"]
 
 
 def test_two_uses_of_one_key_need_one_lock() -> None:

@@ -20,6 +20,7 @@ import anyio
 from toolrunner.abort import AbortController
 from toolrunner.effects import OpenUndo
 from toolrunner.facts import EffectRecord, EffectStage, StillRunning, StillRunningKind
+from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.jobs import end_jobs
 from toolrunner.pipeline.leases import Lease, Needs, WouldDeadlock
@@ -97,14 +98,17 @@ class _Compensation:
         if not needs:
             return
         above = held or (state.parent.lease if state.parent is not None else None)
+        names = ", ".join(resource.key for resource in needs)
+        problem = f"another call uses {names}, and did for {LOCKS_WAIT:g} s"
         try:
             with anyio.move_on_after(LOCKS_WAIT, shield=True):
                 self._lease = await self._services.leases.ask(Needs(needs), AbortController().signal, above)
-        except (WouldDeadlock, anyio.get_cancelled_exc_class()):  # a native cancel is the loop's tear-down: no time to wait
-            pass
+        except WouldDeadlock:
+            problem = f"another call uses {names}, and itself waits for this one"
+        except anyio.get_cancelled_exc_class():  # natively: no time to wait
+            problem = TORN_DOWN.text
         if self._lease is None:
-            names = ", ".join(resource.key for resource in needs)
-            self._problem = f"another call uses {names}, and did for {LOCKS_WAIT:g} s"
+            self._problem = problem
 
     async def _one(self, due: OpenUndo) -> None:
         state, effect = self._state, due.effect
@@ -137,7 +141,7 @@ class _Compensation:
 
         An undo that nobody could record must not happen: the journal would go on to say that the change was made.
         """
-        problem: str | None = "the event loop was torn down"
+        problem: str | None = TORN_DOWN.text
         try:
             with anyio.CancelScope(shield=True):
                 pending = self._state.ledger.begin_undo(effect.effect_id)
