@@ -128,3 +128,29 @@ async def test_a_keeper_that_is_killed_from_outside_leaves_nothing_of_a_containe
         end = await prepared.wait()
     assert end.cause is EndCause.KEEPER_LOST
     assert await survivors(mark) == []
+
+
+async def test_a_wrapper_that_is_killed_from_outside_is_no_proof_that_its_command_never_ran(box: Box) -> None:
+    mark = unique_duration()
+    with anyio.fail_after(BOUND):
+        ready = anyio.Event()
+        script = f"echo ran > made; echo up; sleep {mark}"
+        prepared = await box.prepare("workspace-write", script, on_output=lambda _stream, _data: ready.set())
+        assert prepared.identity is not None
+        prepared.go()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prepared.wait)
+            await ready.wait()
+            os.kill(prepared.identity.pid, signal.SIGKILL)
+        end = await prepared.wait()
+    assert (box.folder / "made").exists()
+    assert (end.started, end.cause, end.facts.signal, end.spawn_error) == (True, EndCause.EXITED, "SIGKILL", None)
+    assert await survivors(mark) == []
+
+
+async def test_a_time_that_is_up_before_the_command_began_is_told_as_that(box: Box) -> None:
+    end = await box.run("workspace-write", "echo ran > made", timeout=1e-6)
+    assert not end.started
+    assert not (box.folder / "made").exists()
+    assert end.spawn_error is not None
+    assert end.spawn_error.message == "profile workspace-write: its time was up before bubblewrap had started the command"

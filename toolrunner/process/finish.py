@@ -77,7 +77,9 @@ class Finish:
     def _command_ran(self, report: Report) -> bool | None:
         if self.status is None:
             return True
-        return command_ran(self.status, ended_by_itself=report.cause == "exited")
+        # Of a wrapper that a signal of somebody else's ended, silence proves nothing: it may just not have come to say it.
+        by_itself = report.cause == "exited" and exit_facts(report.status)[0] is not None
+        return command_ran(self.status, ended_by_itself=by_itself)
 
     def _wrapped(self, *, started: bool) -> tuple[str, ...]:
         """What a wrapper gave a command that ran in it."""
@@ -101,6 +103,10 @@ class Finish:
             return spawn_error(self.plan.argv[0], *report.exec_error)
         if report.cause == "refused":
             return SpawnError(SpawnErrorKind.SETUP, "the process was killed at its start gate")
+        if self.plan.wrapping is not None and self.released and report.released is not False:
+            why = "its time was up" if report.cause == "timed_out" else "its supervision was lost"
+            text = f"{why} before {self.plan.wrapping.backend} had started the command"
+            return SpawnError(SpawnErrorKind.SANDBOX, f"profile {self.plan.wrapping.profile}: {text}")
         return SpawnError(SpawnErrorKind.SETUP, "its supervising process was lost before the command was released")
 
     def _facts(self, report: Report, identity: ProcessIdentity | None, *, started: bool) -> Process:
