@@ -1,43 +1,20 @@
 """Jobs of a runner: started, read, written, waited for and stopped; kept from a command; listed; ended when the runner closes."""
 
-from collections.abc import Callable, Sequence
-
 import anyio
 import pytest
 from liveness import survivors, unique_duration
+from process.jobs import leave, of_jobs, seen, until
 from process.shapes import BOUND, alive, sh
 
-from toolrunner import AbortController, Decision, Runner, ToolCall, ToolContext, tool
+from toolrunner import AbortController, Decision, Runner, ToolContext, tool
 from toolrunner.facts import StillRunningKind
 from toolrunner.pipeline.hooks import ask
-from toolrunner.process import JobNotStarted, JobState, LaunchPlan, Leftovers, SpawnRefused, Stdin, UnknownJob
+from toolrunner.process import JobState, LaunchPlan, SpawnRefused, Stdin, UnknownJob
 from toolrunner.process.joblog import JobLog
-from toolrunner.records import Record
 from toolrunner.testing import FakeCommand, FakeSupervisor
-from toolrunner.tools import AsyncOnly, Command, command_tool
+from toolrunner.tools import Command, command_tool
 
 pytestmark = pytest.mark.anyio
-
-
-@command_tool(destructive=True)
-def leave(script: str) -> Command:
-    """Run a script and keep what it leaves."""
-    return Command(sh(script), leftovers=Leftovers.KEEP)
-
-
-def seen(runner: Runner) -> list[Record]:
-    records: list[Record] = []
-    runner.on_record(records.append)
-    return records
-
-
-def of_jobs(records: Sequence[Record]) -> list[str]:
-    return [record.type for record in records if record.type.startswith("job/")]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - what a job prints is announced to nobody here
-        await anyio.sleep(0.005)
 
 
 @pytest.mark.case("P9", "P73")
@@ -171,81 +148,6 @@ async def test_a_job_is_started_read_written_waited_for_and_ends_by_itself() -> 
         assert of_jobs(records) == ["job/started", "job/ended"]
 
 
-async def test_a_body_starts_a_job_that_its_result_names() -> None:
-    @tool
-    async def serve(ctx: ToolContext[None]) -> str:
-        job = await ctx.jobs.start(Command(("sleep", "600")), read_only=True)
-        assert ctx.jobs.list() == (job,)
-        return job.id
-
-    async with Runner([serve]) as runner:
-        with anyio.fail_after(BOUND):
-            result = await runner.run("serve")
-            assert result.outcome == "succeeded"
-            assert result.still_running is not None
-            (listed,) = result.still_running
-            job = runner.jobs.get(str(result.value))
-            assert (listed.kind, listed.pid) == (StillRunningKind.JOB, job.pid)
-            assert job.id in listed.what
-            assert "still running" in result.summary()
-            await job.stop()
-
-
-@pytest.mark.case("A16")
-async def test_a_body_that_is_stopped_takes_its_jobs_with_it_and_starts_no_more() -> None:
-    duration = unique_duration()
-    started = anyio.Event()
-    refused: list[str] = []
-
-    @tool
-    async def serve(ctx: ToolContext[None]) -> None:
-        await ctx.jobs.start(Command(("sleep", duration)))
-        started.set()
-        try:
-            await anyio.sleep_forever()
-        finally:
-            with ctx.cleanup(), anyio.CancelScope(shield=True):
-                try:
-                    await ctx.jobs.start(Command(("sleep", duration)))
-                except JobNotStarted as error:
-                    refused.append(str(error))
-
-    stop = AbortController()
-    async with Runner([serve]) as runner, anyio.create_task_group() as tasks:
-        with anyio.fail_after(BOUND):
-
-            async def call() -> None:
-                result = await runner.run(ToolCall("serve", {}), signal=stop.signal)
-                assert (result.outcome, result.still_running) == ("aborted", ())
-
-            tasks.start_soon(call)
-            await started.wait()
-            stop.abort("stop")
-            await until(lambda: bool(refused))
-    assert refused == ["the job was not started: its call is being stopped (stop)"]
-    assert await survivors(duration) == []
-
-
-@pytest.mark.case("A18")
-@pytest.mark.parametrize(
-    "command", [Command(("true",), cwd="/nowhere-at-all"), Command(("true", "x" * 200_000))], ids=["cwd", "too long"]
-)
-async def test_a_job_that_fails_its_preflight_spawns_nothing(command: Command) -> None:
-    @tool
-    async def serve(ctx: ToolContext[None]) -> None:
-        with pytest.raises(SpawnRefused):
-            await ctx.jobs.start(command)
-        assert ctx.jobs.list() == ()
-
-    async with Runner([serve]) as runner:
-        records = seen(runner)
-        with anyio.fail_after(BOUND):
-            result = await runner.run("serve")
-        assert result.outcome == "succeeded"
-        assert result.still_running == ()
-        assert of_jobs(records) == []
-
-
 @pytest.mark.case("A18")
 async def test_one_job_too_many_is_refused_before_anything_of_it_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolrunner.process.jobs.MOST_JOBS", 1)
@@ -270,23 +172,47 @@ async def test_a_command_that_does_not_exist_makes_a_job_that_was_refused() -> N
             assert job.end.spawn_error.kind == "not_found"
 
 
+class SlowNews:
+    """Whom a table tells; a start never becomes durable."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.asked = anyio.Event()
+
+    async def _never(self) -> None:
+        self.asked.set()
+        await anyio.sleep_forever()
+
+    def started(self, job: Job, process: Prepared) -> Awaitable[None]:
+        self.told.append(f"{job.id} started")
+        return self._never()
+
+    def ended(self, job: Job) -> None:
+        self.told.append(f"{job.id} ended, {job.state}")
+
+    def writes(self) -> Callable[[], None]:
+        raise AssertionError("nothing of it runs")
+
+
+async def test_a_job_that_was_told_and_is_cancelled_before_its_release_is_told_to_have_ended(supervisor: Supervisor) -> None:
+    news = SlowNews()
+    table = JobTable(supervisor.prepare, lambda _make, _name: None, news)
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(table.start, LaunchPlan(sh("true")))
+            await news.asked.wait()
+            tasks.cancel_scope.cancel()
+    started, ended = news.told
+    assert ended == started.replace("started", "ended, stopped")
+    assert table.list() == ()
+
+
 async def test_jobs_of_a_closed_runner_and_unknown_ones_are_misuse() -> None:
     async with Runner() as runner:
         with pytest.raises(UnknownJob, match="job-1"):
             runner.jobs.get("job-1")
     with pytest.raises(SpawnRefused, match="its runner is closing"):
         await runner.jobs.start(LaunchPlan(("true",)))
-
-
-async def test_a_sync_body_has_no_jobs() -> None:
-    @tool
-    def serve(ctx: ToolContext[None]) -> None:
-        with pytest.raises(AsyncOnly, match=r"ctx\.jobs"):
-            ctx.jobs.list()
-
-    async with Runner([serve]) as runner:
-        with anyio.fail_after(BOUND):
-            assert (await runner.run("serve")).outcome == "succeeded"
 
 
 async def test_changes_while_a_job_runs_are_not_taken_for_a_calls_own(tmp_path: object) -> None:
