@@ -1,5 +1,6 @@
 """Who may own a journal: one process at a time, until it closes it or dies; a forked child does not."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from journal.stage import CHILD, journal_place, kept, numbers, recorded
 
 from toolrunner import SqliteJournal
-from toolrunner.errors import JournalForked, JournalOwned
+from toolrunner.errors import JournalFailed, JournalForked, JournalOwned
 from toolrunner.journal import OwnerState, owner_of
 
 
@@ -44,6 +45,34 @@ def test_an_owner_in_another_process_is_named_and_its_death_frees_the_journal(tm
         child.kill()
     assert owner_of(journal_place(tmp_path)) == (OwnerState.NONE, None)
     SqliteJournal.open(tmp_path).close()
+
+
+def test_a_journal_that_is_closed_a_second_time_takes_nothing_from_the_next_owner(tmp_path: Path) -> None:
+    first = SqliteJournal.open(tmp_path / "journal.db")
+    first.close()
+    second = SqliteJournal.open(tmp_path / "journal.db")
+    first.close()
+    child = subprocess.run([sys.executable, "-c", CHILD, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert child.stdout.startswith("JournalOwned")
+    with pytest.raises(JournalOwned):
+        SqliteJournal.open(tmp_path)
+    second.close()
+
+
+def test_one_that_is_deleted_while_it_is_opened_is_not_said_to_have_an_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.lockf
+
+    def late(file: int, how: int) -> None:
+        (tmp_path / "owner.lock").unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "lockf", late)
+    with pytest.raises(JournalFailed, match="it was deleted while it was opened"):
+        SqliteJournal.open(tmp_path / "journal.db")
+    monkeypatch.undo()
+    SqliteJournal.open(tmp_path / "journal.db").close()
 
 
 def test_looking_for_the_owner_does_not_end_its_ownership(tmp_path: Path) -> None:

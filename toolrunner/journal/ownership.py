@@ -14,13 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import final
 
-from toolrunner.errors import JournalFull, JournalOwned, JournalReadOnly
+from toolrunner.errors import JournalFailed, JournalFull, JournalOwned, JournalReadOnly
 from toolrunner.journal.failures import NO_ROOM
 from toolrunner.journal.places import Place
 
 _guard = threading.Lock()
-_owned: dict[tuple[int, int], int] = {}
-"""Device and inode of each lock file held -> its descriptor."""
+_owned: dict[tuple[int, int], "OwnerLock"] = {}
+"""Device and inode of each lock file held -> who holds it."""
 
 _FLOCK = struct.Struct("hhqqi4x") if struct.calcsize("P") == 8 else None  # noqa: PLR2004
 """struct flock of 64-bit Linux (fcntl.h): type, whence, start, len, pid."""
@@ -52,11 +52,13 @@ class OwnerLock:
     def __init__(self, file: int, key: tuple[int, int]) -> None:
         self._file = file
         self._key = key
-        self._pid = os.getpid()
 
     @classmethod
     def take(cls, place: Place) -> "OwnerLock":
-        """Become the owner, or raise `JournalOwned`; `JournalReadOnly` or `JournalFull` if the file cannot be made."""
+        """Become the owner, or raise `JournalOwned`; `JournalReadOnly` or `JournalFull` if the file cannot be made.
+
+        `JournalFailed`: it was deleted meanwhile. (By retention; opened again it is a new one.)
+        """
         with _guard:
             if _key(place.lock) in _owned:
                 raise JournalOwned(place.path, os.getpid())
@@ -67,25 +69,23 @@ class OwnerLock:
                 raise kind(place.path, f"{place.lock}: {error.strerror}") from error
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                facts = os.fstat(file)
-                if _key(place.lock) != (facts.st_dev, facts.st_ino):
-                    raise BlockingIOError(
-                        "the session was deleted while it was opened"
-                    )  # by retention; opened again it is a new one
             except OSError as error:
                 holder = _holder(file)
                 os.close(file)
                 raise JournalOwned(place.path, holder or 0) from error
+            facts = os.fstat(file)
             key = (facts.st_dev, facts.st_ino)
-            _owned[key] = file
-        return cls(file, key)
+            if _key(place.lock) != key:
+                os.close(file)
+                raise JournalFailed(place.path, "it was deleted while it was opened")
+            lock = _owned[key] = cls(file, key)
+        return lock
 
     def release(self) -> None:
-        """Let go. In a forked child, which has no lock, nothing."""
-        if self._pid != os.getpid():
-            return
+        """Let go, once: a later owner's lock is on the same file. In a forked child, which has no lock, nothing."""
         with _guard:
-            if _owned.pop(self._key, None) is not None:
+            if _owned.get(self._key) is self:
+                del _owned[self._key]
                 os.close(self._file)
 
 
