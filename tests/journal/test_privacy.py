@@ -11,12 +11,12 @@ from pydantic import BaseModel, SecretStr
 from results.legal import result
 
 from toolrunner import Runner, SqliteJournal, ToolContext, tool
-from toolrunner.facts import Process, Text
+from toolrunner.facts import EffectRecord, EffectStage, Process, StillRunning, StillRunningKind, Text
 from toolrunner.facts.processes import Containment
 from toolrunner.journal import JournalReader, check, export
 from toolrunner.journal.secrets import has_secrets, mask
 from toolrunner.pipeline.idempotency import arguments_digest
-from toolrunner.records import CallRecorded, CallSettled, JobStarted
+from toolrunner.records import CallRecorded, CallSettled, EffectPlanned, JobStarted
 
 SECRET = "correct-horse"
 
@@ -215,6 +215,19 @@ def test_a_jobs_command_line_tells_no_secret_of_its_call(tmp_path: Path) -> None
     journal.close()
     assert kept(tmp_path)[1].name == "curl -u ann:[secret]"
     assert "curl" not in "".join(export(tmp_path))
+
+
+def test_a_body_that_runs_on_after_its_call_was_settled_tells_no_secret(tmp_path: Path) -> None:
+    journal = SqliteJournal.open(tmp_path / "journal.db")
+    journal.know_tool("log_in", log_in.parameters)
+    left = (StillRunning("log_in", StillRunningKind.BODY),)
+    journal.append(
+        CallRecorded(run_id="r", name="log_in", arguments=ARGUMENTS),
+        CallSettled(run_id="r", result=result(run_id="r", name="log_in", still_running=left)),
+        EffectPlanned(run_id="r", effect=EffectRecord("r/1", "log in", f"here?token={SECRET}", EffectStage.PLANNED)),
+    )
+    journal.close()
+    assert kept(tmp_path)[2].effect.target == "here?token=[secret]"
 
 
 @pytest.mark.anyio

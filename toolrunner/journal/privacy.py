@@ -1,8 +1,8 @@
 """Privacy: what of a record is written, and what stands in the place of the rest.
 
 State: what tools call secret, told by the runner before a call of theirs can be recorded, and never forgotten; and the secrets of
-calls that have not settled, kept so that they are not written by way of an output or an error, changed in the writer's thread
-alone. Arguments that a tool calls secret become keyed digests, the host's `redact` has a look at every
+calls that have not settled or left something running, kept so that they are not written by way of an output or an error, changed
+in the writer's thread alone. Arguments that a tool calls secret become keyed digests, the host's `redact` has a look at every
 foreign text, and long texts are cut. Each leaves a legal record, of which the journal knows that it was altered.
 """
 
@@ -49,7 +49,7 @@ class Privacy:
         self._schemas: dict[str, tuple[Schema, ...]] = {}
         """Of tools with secrets, by name. All that ever had it: a record may be written after its tool was replaced."""
         self._secrets: dict[str, _Known] = {}
-        """Of each unsettled call of a tool with secrets."""
+        """Of each call of a tool with secrets that has not settled, or left something running, which may still tell of itself."""
 
     def know(self, name: str, schema: Schema) -> None:
         """Take the JSON schema of a tool's arguments. On the runner's loop, before a call of the tool is recorded."""
@@ -67,7 +67,7 @@ class Privacy:
         written = self._without_secrets(record, content, schemas) if schemas else content
         written = change_foreign(written, self._changed) if self._redact is not None else written
         written = _cut(written, self._limit) if len(body) > self._limit else written
-        if isinstance(record, CallSettled):
+        if isinstance(record, CallSettled) and not record.result.still_running:
             self._secrets.pop(record.run_id, None)
         if written == content:
             return body, False
