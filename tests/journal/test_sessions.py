@@ -1,6 +1,7 @@
 """The sessions of a user: the listing of their folders, and which of them go in time."""
 
 import os
+import shutil
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -94,6 +95,28 @@ def test_sessions_go_oldest_first_when_they_are_too_large_together() -> None:
     size = sessions()[0].size
     assert retire(Retention(size=2 * size)) == ("day-3",)
     assert names() == ["day-1", "day-2"]
+
+
+def test_a_session_that_is_written_to_while_others_are_deleted_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    made("first", days=40)
+    made("second", days=50)
+    delete = shutil.rmtree
+
+    def slowly(folder: Path, **options: Any) -> None:
+        os.utime(sessions_folder() / "second" / "journal.db")
+        delete(folder, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    assert retire(Retention()) == ("first",)
+    assert names() == ["second"]
+
+
+def test_what_a_deletion_left_that_broke_off_goes_with_the_next(state_folder: Path) -> None:
+    left = state_folder / ".leaving-old-1"
+    left.mkdir(parents=True)
+    (left / "journal.db").write_text("")
+    assert retire(Retention()) == ()
+    assert list(state_folder.iterdir()) == []
 
 
 def test_a_session_with_an_owner_stays() -> None:

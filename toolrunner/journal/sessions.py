@@ -24,7 +24,7 @@ _LEAVING = ".leaving-"
 @final
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """One session's folder. `changed_at`: when something in it was written last. `size` in bytes, all its files."""
+    """One session's folder. `changed_at`: when something but its lock was written last. `size` in bytes, all its files."""
 
     name: str
     place: Place
@@ -42,7 +42,7 @@ class SessionInfo:
 @final
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long sessions are kept: none that was written to within `age`, and the newest up to `size` bytes of all together.
+    """Which sessions are kept: those that were written to within `age`, of them the newest, up to `size` bytes together.
 
     Only whole sessions go. One that has an owner stays, and one with a call whose effects are unknown and whose tool could tell.
     """
@@ -69,7 +69,8 @@ def _info(folder: Path) -> SessionInfo | None:
         for file in folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 facts = file.stat(follow_symlinks=False)
-                size, changed = size + facts.st_size, max(changed, facts.st_mtime)
+                # Nothing is ever written to the lock, and taking it may make it.
+                size, changed = size + facts.st_size, changed if file == place.lock else max(changed, facts.st_mtime)
     except OSError:
         return None
     owner, pid = owner_of(place)
@@ -81,6 +82,8 @@ def retire(retention: Retention, folder: Path | None = None, now: datetime | Non
     root = folder or sessions_folder()
     oldest = (now or datetime.now(UTC)) - retention.age
     gone, total = list[str](), 0
+    for left in root.glob(f"{_LEAVING}*"):  # by somebody who was killed meanwhile
+        shutil.rmtree(left, ignore_errors=True)
     for one in sessions(root):
         total += one.size
         if (one.changed_at < oldest or total > retention.size) and _delete(one, root):
@@ -98,7 +101,9 @@ def _delete(session: SessionInfo, root: Path) -> bool:
         return False
     leaving = root / f"{_LEAVING}{session.name}-{os.getpid()}"
     try:
-        if _holds_a_doubt(session.place):
+        now = _info(session.path.parent)
+        # It may have had an owner since it was listed.
+        if now is None or now.changed_at != session.changed_at or _holds_a_doubt(session.place):
             return False
         session.place.path.parent.rename(leaving)
     except OSError as error:
