@@ -20,7 +20,7 @@ SHELL = ("sh", "-c", '"$@"; echo "left with $?"; read line', "sh")
 
 
 def is_by_lines(terminal: Terminal) -> bool:
-    flags = termios.tcgetattr(terminal._master)[3]
+    flags: int = termios.tcgetattr(terminal._master)[3]
     return flags & (termios.ICANON | termios.ECHO) == termios.ICANON | termios.ECHO
 
 

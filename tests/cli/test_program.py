@@ -31,6 +31,13 @@ def test_without_a_command_it_says_what_there_is() -> None:
     assert b"toolrunner run --timeout 10 -- make test" in toolrun("run", "-h").out
 
 
+@pytest.mark.parametrize("group", ["journal", "history", "policy"])
+def test_a_group_of_commands_named_alone_prints_its_help(group: str) -> None:
+    done = toolrun(group)
+    assert (done.status, done.err) == (0, b"")
+    assert done.out == toolrun(group, "--help").out
+
+
 def test_a_command_that_does_not_exist_is_one_line() -> None:
     done = toolrun("rum")
     assert done.status == 2

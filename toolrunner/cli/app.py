@@ -18,7 +18,7 @@ from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
 from toolrunner.cli.commands import chatting, history, mending, policies, reading, running, transactions
-from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession
+from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession, group, print_help_alone
 from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, OwnTransaction, chosen_sandbox
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import (
@@ -126,8 +126,7 @@ def _program(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,  # noqa: ARG001
 ) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    print_help_alone(context)
 
 
 _OutputLimit = Annotated[int, typer.Option(metavar="N", help="Bytes of each stream kept in the result; all of it is passed on.")]
@@ -264,11 +263,6 @@ def _doctor(
     return 0 if findings.healthy else 1
 
 
-def _program_of_journals(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
 app.command("chat", help=chatting.CHAT, short_help="Talk to a model that may use the built-in tools.")(chatting.chat)
 app.command("log", help=LOG, short_help="Print what a journal holds.")(reading.log)
 app.command("show", help=SHOW, short_help="Print the story of one call.")(reading.show)
@@ -279,8 +273,7 @@ app.command("apply", help=transactions.APPLY, short_help="Carry kept changes ove
 app.command("discard", help=transactions.DISCARD, short_help="Throw kept changes away.")(transactions.discard)
 app.command("recover", help=RECOVER, short_help="Settle what a dead program left open.")(mending.recover)
 app.command("reconcile", help=RECONCILE, short_help="Say what became of a call in doubt.")(mending.reconcile)
-_journals = typer.Typer(help=JOURNAL, add_completion=False, rich_markup_mode=None, invoke_without_command=True)
-_journals.callback()(_program_of_journals)
+_journals = group(JOURNAL, JOURNAL)
 _journals.command("check", help=CHECK, short_help="Is it whole?")(mending.check_journal)
 _journals.command("export", help=EXPORT, short_help="Print it as JSON Lines.")(mending.export_journal)
 app.add_typer(_journals, name="journal")

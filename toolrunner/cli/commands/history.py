@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from toolrunner.cli import exit_codes
-from toolrunner.cli.commands.options import AsJson
+from toolrunner.cli.commands.options import AsJson, group
 from toolrunner.cli.json_words import why_no_json
 from toolrunner.cli.printable import printable
 from toolrunner.cli.voice import complain
@@ -46,13 +46,7 @@ whole stays as it is. With --json both are one line: the history and the list of
   toolrunner history repair request.json --provider anthropic > mended.json
 """
 
-app = typer.Typer(
-    help=HISTORY,
-    short_help="Check a conversation in a file, or mend it.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-)
+app = group(HISTORY, "Check a conversation in a file, or mend it.")
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="A JSON list of messages, or a request; - is standard input.")]
 Of = Annotated[str, typer.Option("--provider", metavar="P", help=f"Whose rules: {', '.join(Provider)}.")]

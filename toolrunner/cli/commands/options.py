@@ -22,6 +22,19 @@ OwnPolicy = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def group(text: str, short: str) -> typer.Typer:
+    """A command that has commands. Named alone it prints its help, which is no bad usage."""
+    made = typer.Typer(help=text, short_help=short, add_completion=False, rich_markup_mode=None)
+    made.callback(invoke_without_command=True)(print_help_alone)
+    return made
+
+
+def print_help_alone(context: typer.Context) -> None:
+    """Unless one of its commands was named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def console() -> Console | None:
     """A console for a person at a terminal; None where plain lines are wanted."""
     if not sys.stdout.isatty():

@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from toolrunner.cli import exit_codes
-from toolrunner.cli.commands.options import AsJson
+from toolrunner.cli.commands.options import AsJson, group
 from toolrunner.cli.help import POLICY, POLICY_CHECK, POLICY_EXPLAIN, POLICY_LIST, POLICY_SHOW
 from toolrunner.cli.json_words import why_no_json
 from toolrunner.cli.loading import load_tools
@@ -29,24 +29,12 @@ from toolrunner.tools.builtin import builtins
 LONGEST = 400
 """Characters of one foreign text in a line."""
 
-app = typer.Typer(
-    help=POLICY,
-    short_help="What may run, what is asked first, what is denied.",
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=False,
-)
+app = group(POLICY, "What may run, what is asked first, what is denied.")
 
 _Name = Annotated[str, typer.Argument(metavar="POLICY", help="A name, or a file.")]
 _Names = Annotated[
     list[str] | None, typer.Argument(metavar="[POLICY]...", help="Names or files. Default: all that policy list lists.")
 ]
-
-
-@app.callback(invoke_without_command=True)
-def _program(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 def chosen(name: str | None, *, sandbox: bool = False) -> Policy | None:
