@@ -161,6 +161,37 @@ async def test_an_undo_that_would_wait_for_a_call_that_waits_for_its_own_is_not_
     assert errors(result) == ["not undone: another call uses b, and itself waits for this one"]
 
 
+async def test_an_undo_that_ran_over_its_bound_and_ended_before_the_result_is_no_more_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(undoing, "UNDO_LIMIT", 0.02)
+    monkeypatch.setattr(undoing, "UNDO_STOP_BOUND", 0.02)
+    world, gate, after, undone = World(), Gate(), Gate(), anyio.Event()
+
+    def undo(effect: Undoing) -> None:
+        gate.wait_blocking()
+        world.unmake(effect.target)
+
+    async def hook(call: object, result: object, signal: object) -> None:
+        await after.wait()
+
+    stop = AbortController()
+    with anyio.fail_after(BOUND):
+        async with Runner([writer(world, undo, "a")], journal=world) as runner:
+            runner.post_execute(hook)
+            runner.on_record(lambda record: undone.set() if record.type == "effect/undone" else None)
+            batch = runner.start_batch([ToolCall("write")], signal=stop.signal)
+            await anyio.wait_all_tasks_blocked()
+            stop.abort("enough")
+            await after.reached()
+            gate.open()
+            await undone.wait()
+            after.open()
+            [result] = await batch.results()
+    check_truth(world, result)
+    assert (result.effects.state, result.still_running) == (EffectState.REVERTED, ())
+
+
 def test_two_uses_of_one_key_need_one_lock() -> None:
     read, write = Resource("a", "read"), Resource("a", "write")
     assert compensate.merged([read, write, read, Resource("b", "read")]) == (write, Resource("b", "read"))

@@ -19,7 +19,7 @@ import anyio
 
 from toolrunner.abort import AbortController
 from toolrunner.effects import OpenUndo
-from toolrunner.facts import EffectRecord, EffectStage, StillRunning, StillRunningKind
+from toolrunner.facts import EffectRecord, EffectStage
 from toolrunner.pipeline.bodies import TORN_DOWN
 from toolrunner.pipeline.durable import journal_problem
 from toolrunner.pipeline.jobs import end_jobs
@@ -27,7 +27,6 @@ from toolrunner.pipeline.leases import Lease, Needs, WouldDeadlock
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
 from toolrunner.pipeline.undoing import UndoRun
-from toolrunner.records import now
 from toolrunner.results import Ended
 from toolrunner.tools import Compensate, Resource, ResourceMode
 
@@ -124,15 +123,14 @@ class _Compensation:
             state.ledger.end_undo(effect.effect_id, stage, f"not undone: {self._problem}")
             return
         undo = UndoRun(state, self._services, due)
-        running = StillRunning(what=f"undo of {effect.target}", kind=StillRunningKind.BODY, since=now())
-        state.undos_running = (*state.undos_running, running)
+        state.undos_running = (*state.undos_running, undo.running)
         await undo.run()
         if undo.is_left:
             self._left.append(undo)
             self._problem = f"the undo of {effect.target} is still running"
+            state.ledger.end_undo(effect.effect_id, undo.stage, undo.error)
         else:
-            state.undos_running = tuple(one for one in state.undos_running if one is not running)
-        state.ledger.end_undo(effect.effect_id, undo.stage, undo.error)
+            self._is_over(undo)
         if undo.fatal is not None and state.end is not None and state.end.fatal is None:
             state.end = replace(state.end, fatal=undo.fatal)
 
@@ -160,6 +158,11 @@ class _Compensation:
             if all(records[one].stage in gone for one in ids):
                 self._state.ledger.forget(doubt)
 
+    def _is_over(self, undo: UndoRun) -> None:
+        state = self._state
+        state.undos_running = tuple(one for one in state.undos_running if one is not undo.running)
+        state.ledger.end_undo(undo.effect_id, undo.stage, undo.error)
+
     def _give_back(self) -> None:
         """Locks stay where an undo that was left is still at work; whoever waits for its end gives them back."""
         state = self._state
@@ -173,7 +176,7 @@ class _Compensation:
         async def watch() -> None:
             for undo in self._left:
                 await undo.wait_ended()
-                state.ledger.end_undo(undo.effect_id, undo.stage, undo.error)  # too late for the result, not for the journal
+                self._is_over(undo)  # mostly too late for the result, but not for the journal
             for lease in held:
                 lease.release()
 

@@ -22,7 +22,8 @@ def will_retry(state: ActiveCall) -> bool:
     tool = state.registration.tool
     if tool.retry is None or state.attempts >= tool.retry.attempts or state.refusal is not None:
         return False
-    if state.left_running or state.undos_running:  # it was settled already; or something of the last attempt is still at work
+    # It was settled already; or an undo of the last attempt ran over its bound, and took the locks with it until its end.
+    if state.left_running or state.lease is None:
         return False
     if not state.started or state.end is None or state.signal.aborted or state.end.fatal is not None:
         return False

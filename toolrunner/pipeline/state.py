@@ -120,7 +120,7 @@ class ActiveCall:
     undo_resources: tuple[Resource, ...] = ()
     """What the undos of its child calls need, beside its own resources; written by `ctx.run`."""
     undos_running: tuple[StillRunning, ...] = ()
-    """Undos under way, and those that ran over their bound; written by `compensate`."""
+    """Undos that have not ended: the one under way, or one that ran over its bound; written by `compensate`."""
     doubts: dict[str, frozenset[str]] = field(default_factory=dict)
     """Records that stand for what a child may have done beside its own records, and the ids of those; written by `ctx.run`."""
     silent_children: bool = False

@@ -12,12 +12,13 @@ import anyio
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from toolrunner.effects import OpenUndo, Undoing
-from toolrunner.facts import EffectStage
+from toolrunner.facts import EffectStage, StillRunning, StillRunningKind
 from toolrunner.loops import call_later, poster
 from toolrunner.pipeline.foreign import error_fact, interrupt_in, is_a
 from toolrunner.pipeline.nesting import body_context
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.records import now
 from toolrunner.tasks import OwnedTask, wait_through
 
 UNDO_LIMIT = 30.0
@@ -40,6 +41,8 @@ class UndoRun:
     def __init__(self, state: ActiveCall, services: Services, due: OpenUndo) -> None:
         self._state, self._services = state, services
         self._effect, self._undo = due.effect, due.undo
+        self.running = StillRunning(what=f"undo of {due.effect.target}", kind=StillRunningKind.BODY, since=now())
+        """How a result lists it."""
         self.stage = EffectStage.UNKNOWN
         self.error: str | None = "its undo did not end"
         self.fatal: BaseException | None = None
@@ -55,8 +58,7 @@ class UndoRun:
     async def run(self) -> None:
         """Run it and wait until it is over, or ran over its bound; then it is `left`, and nobody waits for it."""
         context = body_context(self._state, self._services)
-        name = f"undo of {self._effect.target}"
-        self._task = self._services.root.spawn(self._live, name, context=context, foreign=True, shielded=True)
+        self._task = self._services.root.spawn(self._live, self.running.what, context=context, foreign=True, shielded=True)
         timers = [call_later(UNDO_LIMIT, self._expire), call_later(UNDO_LIMIT + UNDO_STOP_BOUND, self._over.set)]
         await wait_through(self._over)
         for take_back in timers:
