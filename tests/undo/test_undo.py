@@ -1,5 +1,6 @@
 """Undoing what a stopped call did: when, in which order, what a parent has to do with it, and how it is told."""
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ from toolrunner.testing import Gate
 from toolrunner.tools import Command, RetryPolicy, Undo, Undoing, command_tool
 
 pytestmark = pytest.mark.anyio
+
+_WHO = contextvars.ContextVar("_WHO", default="nobody")
 
 
 async def test_the_latest_act_is_undone_first_with_its_receipt_and_the_model_is_told() -> None:
@@ -57,6 +60,21 @@ async def test_a_plain_function_runs_in_a_thread_and_what_is_awaitable_on_the_lo
     result = await stopped(world, [writer(world, undos[how])])
     assert result.effects.state is EffectState.REVERTED
     assert threads == {how != "plain"}
+
+
+async def test_an_undo_in_a_thread_sees_the_context_of_whoever_made_the_call() -> None:
+    world, seen = World(), list[str]()
+
+    def undo(effect: Undoing) -> None:
+        seen.append(_WHO.get())
+        world.unmake(effect.target)
+
+    token = _WHO.set("me")
+    try:
+        await stopped(world, [writer(world, undo, "a")])
+    finally:
+        _WHO.reset(token)
+    assert seen == ["me"]
 
 
 async def test_a_sync_tool_is_undone_too() -> None:

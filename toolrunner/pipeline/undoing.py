@@ -4,20 +4,22 @@ State: one UndoRun each; changed by its task and by its clock. Nobody stops an u
 necessary, not a second one, not the cancellation of whoever waits.
 """
 
+import contextvars
 import inspect
 from collections.abc import Callable
-from typing import Any, final
+from typing import final
 
 import anyio
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from toolrunner.effects import OpenUndo, Undoing
 from toolrunner.facts import EffectStage, StillRunning, StillRunningKind
-from toolrunner.loops import call_later, poster
+from toolrunner.loops import call_later
 from toolrunner.pipeline.foreign import error_fact, interrupt_in, is_a
 from toolrunner.pipeline.nesting import body_context
 from toolrunner.pipeline.services import Services
 from toolrunner.pipeline.state import ActiveCall
+from toolrunner.pipeline.watching import in_thread
 from toolrunner.records import now
 from toolrunner.tasks import OwnedTask, wait_through
 
@@ -142,22 +144,9 @@ class UndoRun:
 
     async def _in_worker_thread(self, fn: Callable[[], object]) -> object:
         """A plain function may block, so it runs in a thread of the runner's, to its end."""
-        box: list[Any] = []
-        errors: list[BaseException] = []
-        done = anyio.Event()
-
-        def work() -> None:
-            try:
-                box.append(fn())
-            except BaseException as error:  # noqa: BLE001 - raised again below, in the task that tells what became of it
-                errors.append(error)
-
+        context = contextvars.copy_context()  # a thread has none of its own
         self._in_thread = True
         try:
-            self._services.threads.start(work, poster(), done.set)
-            await wait_through(done)
+            return await in_thread(self._services, lambda: context.run(fn))
         finally:
             self._in_thread = False
-        if errors:
-            raise errors[0]
-        return box[0]

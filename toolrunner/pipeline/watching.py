@@ -103,7 +103,7 @@ def _joined(earlier: Scan | None, later: Scan) -> Scan:
 
 
 async def in_thread(services: Services, fn: Callable[[], T]) -> T:
-    """Run blocking code of ours in a thread of the runner, to its end, whatever is cancelled meanwhile."""
+    """Run blocking code in a thread of the runner, to its end, whatever is cancelled meanwhile."""
     done = anyio.Event()
     box: list[T] = []
     errors: list[BaseException] = []
