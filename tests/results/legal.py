@@ -167,3 +167,8 @@ def results(draw: st.DrawFn) -> ToolResult:
         still_running=left, enforced=draw(_tuples(str)), missing=draw(_tuples(str)),
         notes=draw(st.lists(st.builds(Note, st.sampled_from(NoteKind), texts), max_size=2).map(tuple)),
     )  # fmt: skip
+
+
+def said(one: ToolResult) -> str:
+    """What a model reads of it."""
+    return " ".join(part.text for part in one.content_for_model() if isinstance(part, Text))

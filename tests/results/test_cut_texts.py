@@ -6,19 +6,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from results.legal import result, results
+from results.legal import result, results, said
 
-from toolrunner.facts import (
-    Image,
-    Json,
-    Text,
-)
+from toolrunner.facts import Image, Json, Text
 from toolrunner.results import Code, Ended, Error, Outcome, ToolResult, plain_text
 from toolrunner.results.content import cut
-
-
-def said(one: ToolResult) -> str:
-    return " ".join(part.text for part in one.content_for_model() if isinstance(part, Text))
 
 
 def counted(content: Any) -> int:
