@@ -1,5 +1,7 @@
 """What the user allowed for good: exactly that call, for a while, in a file that no mistake can cost its content."""
 
+import fcntl
+import importlib
 import json
 import multiprocessing
 import os
@@ -99,6 +101,18 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_draft(file: Path, monkeyp
         remember(digest(2), "x", {}, file)
     assert file.read_bytes() == before
     assert {path.name for path in file.parent.iterdir()} == {"remembered.json", ".remembered.json.lock"}
+
+
+def test_a_program_that_stands_still_with_the_lock_holds_nobody_up(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(digest(1), "x", {}, file)
+    before = file.read_bytes()
+    monkeypatch.setattr(importlib.import_module("toolrunner.policy.remembered"), "LOCK_WAIT", 0.05)
+    with (file.parent / ".remembered.json.lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for act in (lambda: remember(digest(2), "x", {}, file), lambda: forget(digest(1), file)):
+            with pytest.raises(BlockingIOError):
+                act()
+    assert file.read_bytes() == before
 
 
 def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:

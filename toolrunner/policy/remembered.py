@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, final
 
 from pydantic import Field, ValidationError
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from toolrunner.config import POLICIES, Found, Origin, Strict, config_home
 from toolrunner.config.trust import content
@@ -28,6 +29,9 @@ LASTS = timedelta(days=90)
 
 MOST = 1_000
 """Remembered calls; the oldest go first. Each one was typed by a person."""
+
+LOCK_WAIT = 5.0
+"""Seconds. The lock is held while a small file is written; who stands still with it must not hold up a loop for good."""
 
 SHOWN = 2_000
 """Characters of a call's arguments that are kept beside its digest, for whoever reads the file."""
@@ -111,7 +115,9 @@ def _locked(target: Path) -> Iterator[None]:
     fd = os.open(target.with_name(f".{target.name}.lock"), flags, 0o600)
     try:
         if sys.platform != "win32":
-            fcntl.flock(fd, fcntl.LOCK_EX)  # held for as long as a small file takes to be written
+            busy = retry_if_exception_type(BlockingIOError)
+            patiently = Retrying(retry=busy, stop=stop_after_delay(LOCK_WAIT), wait=wait_fixed(0.01), reraise=True)
+            patiently(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(fd)
