@@ -102,15 +102,25 @@ async def reconcile_as(services: Services, run_id: str, as_: Reconciled | Litera
     if as_ not in (Reconciled.COMPLETED, Reconciled.NONE):
         raise ConfigError("as_", as_, "'completed' or 'none'")
     verdict = Reconciled(as_)
-    pending = services.emit(CallReconciled(run_id=run_id, as_=verdict.value, by="user", note=well_formed(note)))
-    problem = await durable_problem(services, pending)
-    if problem is not None:
-        raise ConfigError("the journal", problem, "one that can be written; nothing was reconciled")
-    doubt = services.doubts.of(run_id)
-    if doubt is None:
-        return False
+    while True:
+        before = _verdict(services, run_id)
+        pending = services.emit(CallReconciled(run_id=run_id, as_=verdict.value, by="user", note=well_formed(note)))
+        problem = await durable_problem(services, pending)
+        if problem is not None:
+            raise ConfigError("the journal", problem, "one that can be written; nothing was reconciled")
+        doubt = services.doubts.of(run_id)
+        if doubt is None:
+            return False
+        if doubt.verdict is before:
+            break
+        # The tool answered meanwhile (it does so once), and in the journal the last word counts: say it again.
     services.doubts.answer(doubt, verdict)
     return True
+
+
+def _verdict(services: Services, run_id: str) -> Reconciled | None:
+    doubt = services.doubts.of(run_id)
+    return doubt.verdict if doubt is not None else None
 
 
 async def _ask(services: Services, doubt: Doubt) -> None:
@@ -118,11 +128,13 @@ async def _ask(services: Services, doubt: Doubt) -> None:
     try:
         verdict, note = await _asked(services, doubt)
     finally:
-        if doubt.verdict is None:  # else the user has spoken meanwhile
+        is_first = doubt.verdict is None  # else the user has spoken meanwhile
+        if is_first:
             services.doubts.answer(doubt, verdict)
-            services.emit(CallReconciled(run_id=doubt.run_id, as_=verdict.value, by="tool", note=note))
-        for tell in doubt.waiting or ():
+        for tell in doubt.waiting or ():  # before the journal, which may raise
             tell()
+        if is_first:
+            services.emit(CallReconciled(run_id=doubt.run_id, as_=verdict.value, by="tool", note=note))
 
 
 async def _asked(services: Services, doubt: Doubt) -> tuple[Reconciled, str]:
