@@ -16,6 +16,7 @@ from toolrunner.policy.reading.call import Reading
 from toolrunner.policy.reading.commands import CommandPattern, Line
 from toolrunner.policy.reading.hosts import HostPattern
 from toolrunner.policy.reading.paths import CompiledPath, PathPattern
+from toolrunner.policy.reading.wildcards import wildcard
 
 
 @final
@@ -121,7 +122,7 @@ def compiled(patterns: Patterns, workspace: str, *, strict: bool) -> Conditions:
         commands=None if commands is None else tuple(map(CommandPattern, commands)),
         arguments=None
         if arguments is None
-        else tuple((tuple(name.split(".")), tuple(_glob(text) for text in texts)) for name, texts in arguments),
+        else tuple((tuple(name.split(".")), tuple(map(wildcard, texts))) for name, texts in arguments),
     )
 
 
@@ -149,7 +150,3 @@ def _values(value: Any, name: tuple[str, ...]) -> list[str]:
     if isinstance(value, Mapping):
         return []
     return [value if isinstance(value, str) else json.dumps(value, default=str)]
-
-
-def _glob(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, re.split(r"\*+", text))), re.DOTALL)

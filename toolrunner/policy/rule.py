@@ -9,6 +9,7 @@ from toolrunner.errors import PolicyError
 from toolrunner.facts import Annotations
 from toolrunner.policy.conditions import Patterns, compiled, read_arguments
 from toolrunner.policy.reading.subject import NO_PROFILE
+from toolrunner.policy.reading.wildcards import wildcard
 from toolrunner.policy.verdicts import Verdict
 
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
@@ -61,8 +62,8 @@ class Rule:
                 raise PolicyError(f"{self}: {hint} is {getattr(self, hint)!r}; expected true, false or nothing")
         if self.read_only and self.destructive:
             raise PolicyError(f"{self}: read_only and destructive contradict each other; no call can be both")
-        object.__setattr__(self, "_globs", tuple(_compiled(glob) for glob in self.tools))
-        profiles = None if self.profiles is None else tuple(_compiled(glob) for glob in self.profiles)
+        object.__setattr__(self, "_globs", tuple(map(wildcard, self.tools)))
+        profiles = None if self.profiles is None else tuple(map(wildcard, self.profiles))
         object.__setattr__(self, "_profiles", profiles)
 
     def __str__(self) -> str:
@@ -130,10 +131,6 @@ def _texts(what: str, value: object) -> tuple[str, ...] | None:
     if not all(isinstance(one, str) and one for one in found):
         raise PolicyError(f"{what} is {list(found)!r}; expected a list of texts")
     return found
-
-
-def _compiled(glob: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, re.split(r"\*+", glob))), re.DOTALL)
 
 
 def _declared(annotations: Annotations) -> dict[str, bool]:

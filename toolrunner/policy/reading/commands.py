@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import final
 
 from toolrunner.errors import PolicyError
+from toolrunner.policy.reading.wildcards import wildcard
 
 ANY = "*"
 NESTED = 3
@@ -137,7 +138,7 @@ class CommandPattern:
             raise PolicyError(f"{text!r} is no command; expected words such as 'git status *'")
         self.text = " ".join(words)
         self._open = words[-1] == ANY
-        self._words = [_word(word) for word in (words[:-1] if self._open else words)]
+        self._words = [wildcard(word) for word in (words[:-1] if self._open else words)]
         self.key = words[0] if "*" not in words[0] else None
         """Only a command with this word in it can match; None = any may."""
 
@@ -159,12 +160,8 @@ class CommandPattern:
 
     def _begins(self, words: tuple[str, ...], at: int) -> bool:
         """Any words may follow: what stands behind a command in a wrapper's arguments is not known to be its own."""
-        first, *rest = self._words or (_word(ANY),)
+        first, *rest = self._words or (wildcard(ANY),)
         program = words[at] if at < len(words) else ""
         if not (first.fullmatch(program) or first.fullmatch(program.rpartition("/")[2])):
             return False
         return all(pattern.fullmatch(words[at + place]) for place, pattern in enumerate(rest, 1))
-
-
-def _word(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, re.split(r"\*+", text))), re.DOTALL)
