@@ -77,20 +77,22 @@ class JobTable:
         _check(stopped)
         job = Job(origin)
         process = await self._prepare(plan, on_output=job.log)
+        told = False
         try:
             self.require_room()  # it may have been closed, or filled, while this one was prepared
             _check(stopped)
             job.held_by(process)
             durable = self._news.started(job, process)
+            told = True
             if durable is not None:
                 await durable
             self.require_room()
             _check(stopped)
         except BaseException:
+            if told:  # of the start, so of the end too; by a task that the cancel which may have brought us here does not reach
+                self._spawn(lambda: self._follow(job, process.wait), f"job {job.id}: its end")
             await process.abandon()
-            if job.pid is not None:
-                job.is_over(await process.wait())
-                self._news.ended(job)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # a cancelled start ends as that, whatever `stopped` said of it
             raise
         # The moment of action: nothing between the last check and the release.
         process.go()
