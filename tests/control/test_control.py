@@ -5,8 +5,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from anyio.to_thread import run_sync
 
 from toolrunner import Runner, ToolCall, ToolContext, control, tool
+from toolrunner.control import client as client_module
 from toolrunner.control import lines, place
 from toolrunner.control import peers as peers_module
 from toolrunner.facts import Effects, EffectState, Evidence, Stop, StopPhase
@@ -222,7 +224,21 @@ async def test_a_connection_whose_maker_is_gone_is_refused() -> None:
         subprocess.run([sys.executable, "-c", script], cwd=runtime(), check=True, timeout=20)
         connection, _ = listener.accept()
         with connection:
-            assert peers_module.why_refused(connection) == "the process that connected is gone"
+            assert peers_module.why_refused(connection) == "the process that connected is gone, or cannot be seen whole from here"
+
+
+def test_a_parent_that_cannot_be_seen_is_not_looked_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where /proc is mounted with hidepid (proc(5)), and the parent is another user's."""
+    looks = 0
+
+    def unseen(_: int) -> int:
+        nonlocal looks
+        looks += 1
+        assert looks < 10_000
+        return 0
+
+    monkeypatch.setattr(peers_module, "starttime_of", unseen)
+    assert peers_module.ancestry(os.getpid()) is None
 
 
 def runtime() -> Path:
@@ -344,6 +360,32 @@ async def test_the_folder_and_the_socket_are_ours_alone_and_gone_afterwards(runt
         assert path.parent == runtime_folder
         assert runtime_folder.stat().st_mode & 0o777 == 0o700
     assert list(runtime_folder.iterdir()) == []
+
+
+def test_one_that_answers_a_byte_now_and_then_does_not_hold_up_a_look(
+    runtime_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "ASK_BOUND", 0.2)
+    runtime_folder.mkdir(mode=0o700)
+    over = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        listener.settimeout(5)
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            for _ in range(50):  # for hangs: 2.5 s
+                connection.sendall(b" ")
+                if over.wait(0.05):
+                    return
+            connection.sendall(b'{"refused": "late"}\n')
+
+    with closing(place.listen(runtime_folder, "1-drip.sock", 1)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        (found,) = control.runners()
+        over.set()
+        thread.join()
+    assert found.problem.endswith("not within 0.2 s")
 
 
 def test_a_dead_programs_socket_is_removed_by_the_next_look(runtime_folder: Path) -> None:

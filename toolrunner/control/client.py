@@ -5,12 +5,14 @@ socket there.
 """
 
 import socket
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from toolrunner.control import lines, place
 from toolrunner.errors import ToolrunnerError
@@ -60,7 +62,7 @@ class Found:
 
     path: Path
     answer: Answer | None
-    problem: str = field(default="")
+    problem: str = ""
 
 
 def runners() -> list[Found]:
@@ -77,7 +79,7 @@ def runners() -> list[Found]:
                 found.append(Found(path, answer))
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
-        except (NotReached, OSError, ValueError, ValidationError) as error:
+        except (NotReached, OSError, ValueError) as error:  # a ValidationError is a ValueError
             problem = error if isinstance(error, NotReached) else NotReached(path, _told(error))
             found.append(Found(path, None, str(problem)))
     return found
@@ -93,7 +95,6 @@ def request_cancel(path: Path, run_id: str | None) -> Iterator[dict[str, Any]]:
         with place.connect(path, ASK_BOUND) as connection:
             answers = _ask(connection, {"verb": "cancel", "run": run_id})
             yield _checked(path, next(answers, None))
-            connection.settimeout(None)
             yield from answers
     except (OSError, ValueError) as error:
         raise NotReached(path, _told(error)) from error
@@ -102,8 +103,24 @@ def request_cancel(path: Path, run_id: str | None) -> Iterator[dict[str, Any]]:
 def _ask(connection: socket.socket, question: dict[str, Any]) -> Iterator[dict[str, Any]]:
     connection.sendall(lines.encode(question))
     with connection.makefile("rb") as file:
+        if line := _first_line(connection, file):
+            yield lines.decode(line)
+        connection.settimeout(None)
         while line := file.readline(lines.LONGEST_ANSWER):
             yield lines.decode(line)
+
+
+def _first_line(connection: socket.socket, file: BufferedReader) -> bytes:
+    # A socket's own time limit is for each read: it would begin anew with every byte.
+    until, line = time.monotonic() + ASK_BOUND, b""
+    while not line.endswith(b"\n") and len(line) < lines.LONGEST_ANSWER:
+        if (left := until - time.monotonic()) <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
+        if not (there := file.peek(1)):  # reads once at the most
+            break
+        line += file.readline(len(there))
+    return line
 
 
 def _checked(path: Path, item: dict[str, Any] | None) -> dict[str, Any]:
@@ -114,9 +131,7 @@ def _checked(path: Path, item: dict[str, Any] | None) -> dict[str, Any]:
     return item
 
 
-def _told(error: Exception) -> str:
+def _told(error: OSError | ValueError) -> str:
     if isinstance(error, TimeoutError):
         return f"not within {ASK_BOUND:g} s"
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return "its answer cannot be read" if isinstance(error, ValueError) else str(error)
+    return error.strerror or str(error) if isinstance(error, OSError) else "its answer cannot be read"

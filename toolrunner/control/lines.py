@@ -1,8 +1,8 @@
 """What travels on the socket: one line of JSON asked, some lines answered. The bounds of both, and their reasons. No state.
 
 Asked: `{"verb": "list"}`, `{"verb": "cancel", "run": RUN_ID or null}` (null: everything). Answered to `list`: one object. To
-`cancel`: one object that says which calls were asked to stop, then one for each when it has settled. `{"refused": why}` is the
-answer to whoever may not ask, and to what is no question.
+`cancel`: one object that says which calls were asked to stop, then one for each when its body is over, or it has settled without
+one. `{"refused": why}` is the answer to whoever may not ask, and to what is no question.
 """
 
 import json

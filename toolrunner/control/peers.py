@@ -12,8 +12,8 @@ import psutil
 
 from toolrunner.process.identity import starttime_of
 
-GENERATIONS = 1_000
-"""Ancestors that are looked at; nobody has that many, so more is a circle made of recycled numbers."""
+LOOKS = 1_000
+"""Looks at ancestors. Nobody has that many: it is a circle made of recycled numbers, or a parent that cannot be seen."""
 
 _UCRED = struct.Struct("iII")
 """struct ucred of unix(7): pid, uid, gid."""
@@ -32,7 +32,7 @@ def why_refused(connection: socket.socket) -> str | None:
     line = ancestry(pid)
     if line is None or not began or starttime_of(pid) != began:
         # Whoever connected is gone and left the connection to somebody else, which is what a tool in disguise would do.
-        return "the process that connected is gone"
+        return "the process that connected is gone, or cannot be seen whole from here"
     if os.getpid() in line:
         return "you run inside this program, and a tool does not stop its siblings"
     return None
@@ -41,10 +41,11 @@ def why_refused(connection: socket.socket) -> str | None:
 def ancestry(pid: int) -> list[int] | None:
     """`pid`, its parent, and so on; None if that cannot be said for sure.
 
-    A process whose parent ends while we look has been handed on to another one: asked again until two looks agree.
+    A process whose parent ends while we look has been handed on to another one: asked again until two looks agree. The parent of
+    one that we may see may be out of sight for good (`hidepid` of proc(5)).
     """
     line = [pid]
-    while len(line) < GENERATIONS:
+    for _ in range(LOOKS):
         try:
             parent = psutil.Process(line[-1]).ppid()
             if parent in (0, None):  # pid 1, or a process whose parent is outside of this namespace

@@ -59,8 +59,8 @@ async def serve(
     folder = place.folder(make=True)
     place.sweep(folder)
     path = folder / f"{os.getpid()}-{secrets.token_hex(4)}{place.SUFFIX}"
-    listener = place.listen(folder, path.name, lines.MOST_CLIENTS)
     server = _Server(runner, dict(about or {}), stop_all)
+    listener = place.listen(folder, path.name, lines.MOST_CLIENTS)
     stop_listening = runner.on_record(server.board.take)
     try:
         async with _together(server, listener):
@@ -161,7 +161,7 @@ class _Server:
             await self._all_told.wait()
 
     async def _cancel(self, wire: "_Wire", wanted: list[str], *, one: bool = False) -> None:
-        """Ask them to stop, then tell each result as it is published. Whoever leaves meanwhile has asked all the same."""
+        """Ask them to stop, then tell each result once its body is over. Whoever leaves meanwhile has asked all the same."""
         results = _Results(self._owe)
         for run_id in wanted:
             self.board.when_over(run_id, results.put)
@@ -187,7 +187,7 @@ class _Server:
 
 @final
 class _Results:
-    """Results for one client: `put` as calls settle, told one after the other. `owe` counts those in between."""
+    """Results for one client: `put` as calls are over, told one after the other. `owe` counts those in between."""
 
     def __init__(self, owe: Callable[[int], object]) -> None:
         self._owe = owe
