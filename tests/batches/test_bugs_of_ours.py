@@ -108,3 +108,20 @@ async def test_a_bug_of_ours_while_an_end_is_recorded_still_gives_back_what_the_
         assert (first.started, first.ended, first.value) == (True, "returned", "a")
         assert leases(runner) == 0
         assert (await runner.run("write", {"name": "c"})).value == "c"
+
+
+async def test_who_waits_for_a_key_gets_its_answer_although_the_result_could_not_be_recorded() -> None:
+    stage, first = Stage(), list[str]()
+    journal = Refusing(lambda record: record.type == "call/settled" and record.run_id in first)
+    async with opened(stage.tools, journal=journal) as runner:
+        batch = runner.start_batch([ToolCall("step", {"name": "a"}, idempotency_key="k")])
+        first.extend(batch.run_ids)
+        await stage.started("a")
+        other = runner.start_batch([ToolCall("step", {"name": "a"}, idempotency_key="k")])
+        await quiet()
+        stage.end("a")
+        with pytest.raises(RuntimeError, match="bug at call/settled"):
+            await batch
+        with anyio.fail_after(2):
+            (again,) = await other
+    assert (again.replayed, again.about_run_id, stage.entered) == (True, first[0], ["a"])

@@ -57,11 +57,11 @@ def _hand_out(state: ActiveCall, services: Services) -> None:
             services.emit(CallSettled(run_id=state.run_id, result=state.result))
             if not state.lives:  # else its body, when it is over
                 note_doubt(state, services)
+        finally:
+            # Whatever the journal let out: whoever waits for the result or its key gets it.
+            state.settled.set()
             if state.claimed_key is not None:
                 services.keys.finish(state.claimed_key, state.result)
-        finally:
-            # Whatever an observer or the journal let out: whoever waits gets the result.
-            state.settled.set()
 
 
 def _untold(state: ActiveCall, error: Exception) -> ToolResult:
