@@ -5,10 +5,13 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from toolrunner import Runner, SqliteJournal, ToolCall, ToolContext, ToolError, tool
-from toolrunner.errors import ConfigError
+from toolrunner.errors import ConfigError, RunnerClosed
+from toolrunner.recovery import Recovered, recover
 from toolrunner.results import Code
+from toolrunner.runner import lasting
 
 pytestmark = pytest.mark.anyio
 BOUND = 60.0
@@ -54,3 +57,26 @@ async def test_a_journal_is_let_go_when_its_runner_cannot_be_made(tmp_path: Path
                 pass
         async with Runner(journal=SqliteJournal.open(tmp_path / "j.db")) as runner:
             assert runner.recovery is not None
+
+
+async def test_a_runner_is_entered_once_also_by_two_tasks_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def with_something_to_end(journal: SqliteJournal) -> Recovered:
+        await checkpoint()
+        return await recover(journal)
+
+    monkeypatch.setattr(lasting, "recover", with_something_to_end)
+    refused: list[RunnerClosed] = []
+    runner = Runner(journal=SqliteJournal.open(tmp_path / "j.db"))
+
+    async def enter() -> None:
+        try:
+            await runner.__aenter__()
+        except RunnerClosed as error:
+            refused.append(error)
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(enter)
+            tasks.start_soon(enter)
+        await runner.aclose()
+    assert len(refused) == 1

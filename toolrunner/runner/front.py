@@ -110,17 +110,23 @@ class Runner(Answering):
         self._session = session
         self._shelf = Shelf()
         self._supervisor: Processes | None = None
+        self._is_entering = False
+        """Its journal is being recovered, which has waits; from there on to the end of the entry there is none."""
         self._shutdown = AbortController(source=Source.SHUTDOWN)
         self._pid = os.getpid()
 
     # Open and close.
 
     async def __aenter__(self) -> Self:
-        if self._services is not None:
+        if self._services is not None or self._is_entering:
             raise RunnerClosed("it was entered before; make a new one")
         self._loop = native_loop()
         self._pid = os.getpid()
-        self._lasting = await open_lasting(self._hub, self._session)
+        self._is_entering = True
+        try:
+            self._lasting = await open_lasting(self._hub, self._session)
+        finally:
+            self._is_entering = False
         with self._lasting.or_let_go():
             self._supervisor = self._settings.processes()
             children = ChildCalls(
