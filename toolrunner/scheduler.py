@@ -222,29 +222,38 @@ class BatchRun:
             return False
 
     def _may_begin(self, index: int) -> bool:
-        return self.signal.aborted or self._has_room(index)
+        return self.signal.aborted or self._room(index) is not None
 
-    def _has_room(self, index: int) -> bool:
-        """Whether call `index` may have a place now.
+    def _room(self, index: int) -> bool | None:
+        """Whether call `index` is to have the batch to itself, if it may have a place now; else None.
 
         A call that waits for its approval is no barrier and holds no place: it may wait for a person, and others need not.
         """
         if self._alone:
-            return False
+            return None
         earlier = [one for one in self._queued if one.index < index and not one.waiting_for_approval]
         if self.is_exclusive(self.states[index]):
-            return not earlier and not self._acting
-        return len(self._acting) < self._max_parallel and not any(self.is_exclusive(one) for one in earlier)
+            return True if not earlier and not self._acting else None
+        has_room = len(self._acting) < self._max_parallel and not any(self.is_exclusive(one) for one in earlier)
+        return False if has_room else None
 
     async def take_place(self, index: int) -> None:
         """Wait for a place and take it; read anew whether the call is exclusive. An abort ends the wait without a place."""
         state = self.states[index]
         self._open[state] = self._queued[state] = None  # again, if it had given its place back to ask once more
-        await self._wait_for(partial(self._may_begin, index))
-        if not self.signal.aborted:
+        room: bool | None = None
+
+        def may_act() -> bool:
+            nonlocal room
+            room = self._room(index)
+            return self.signal.aborted or room is not None
+
+        await self._wait_for(may_act)
+        # Taken at the word by which there was room: the tool's own code may say something else the next time.
+        if room is not None and not self.signal.aborted:
             self._queued.pop(state, None)
-            self._acting[state] = alone = self.is_exclusive(state)
-            self._alone += alone
+            self._acting[state] = room
+            self._alone += room
 
     def give_place(self, index: int) -> None:
         """The call's body is over, or will never start."""

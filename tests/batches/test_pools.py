@@ -1,12 +1,14 @@
 """How many calls of a batch run at once."""
 
+import random
 from typing import Any
 
 import pytest
+from anyio.lowlevel import checkpoint
 from batches.stage import Stage, ids, of_type, opened, step
 from stillness import quiet
 
-from toolrunner import Runner
+from toolrunner import Runner, ToolCall, tool
 from toolrunner.errors import ConfigError
 from toolrunner.records import Record
 
@@ -83,3 +85,19 @@ async def test_every_batch_of_the_runner_has_a_pool_of_the_size_it_was_given() -
         assert "b3" not in stage.entered
         stage.end("a2", "a3", "b1", "b2", "b3")
         assert ids([*await one, *await two]) == ["a1", "a2", "a3", "b1", "b2", "b3"]
+
+
+async def test_a_tool_that_changes_its_mind_about_being_parallel_safe_is_taken_at_one_word() -> None:
+    seen = list[list[bool]]()
+    words = random.Random(7)  # noqa: S311 - no secret; the same words in every run
+
+    @tool(parallel_safe=lambda _: words.random() < 0.7)
+    async def fickle() -> None:
+        for _ in range(3):
+            seen.append(list(batch._run._acting.values()))
+            await checkpoint()
+
+    async with opened(fickle) as runner:
+        batch = runner.start_batch([ToolCall("fickle") for _ in range(50)])
+        await batch
+    assert [acting for acting in seen if any(acting) and len(acting) > 1] == []
