@@ -19,12 +19,12 @@ _PROBE = bytes(65_536)
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another program has the lock, so that the same may work later."""
-    return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+    return name_of(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     """The error of ours for one of SQLite's."""
-    name = _name(error)
+    name = name_of(error)
     text = f"{error} ({name})" if name else str(error)
     if is_busy(error):
         return JournalLocked(path, BUSY_WAIT)
@@ -41,7 +41,8 @@ def journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     return JournalFailed(path, f"it could not be written: {text}")
 
 
-def _name(error: sqlite3.Error) -> str:
+def name_of(error: sqlite3.Error) -> str:
+    """SQLite's own name of its error, such as `SQLITE_BUSY`; empty where it gave none."""
     return getattr(error, "sqlite_errorname", None) or ""
 
 

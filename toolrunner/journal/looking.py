@@ -11,7 +11,7 @@ from typing import NamedTuple, final
 from urllib.parse import quote
 
 from toolrunner.errors import JournalError, JournalMissing, JournalUnreadable
-from toolrunner.journal.failures import BUSY_WAIT, is_busy, journal_error
+from toolrunner.journal.failures import BUSY_WAIT, is_busy, journal_error, name_of
 
 _WRITE_VERSION = 18
 """Offset of the byte that says WAL (https://www.sqlite.org/fileformat.html, "File format version numbers")."""
@@ -62,12 +62,12 @@ def is_half_written(error: sqlite3.Error) -> bool:
     A reader that may not write it looks again under a lock only to see whether somebody writes; one that is done by then leaves
     it with this answer (walIndexReadHdr in https://sqlite.org/src/file/src/wal.c).
     """
-    return getattr(error, "sqlite_errorname", None) == "SQLITE_READONLY_RECOVERY"
+    return name_of(error) == "SQLITE_READONLY_RECOVERY"
 
 
 def unreadable(path: Path, error: sqlite3.Error) -> JournalError:
     """The error of ours for a query that failed."""
-    name = getattr(error, "sqlite_errorname", None) or ""
+    name = name_of(error)
     if is_busy(error) or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or isinstance(error, sqlite3.ProgrammingError):
         return journal_error(path, error)
     return JournalUnreadable(path, f"{error} ({name})")

@@ -3,7 +3,6 @@
 The owner does this before it takes calls. A reader can make the same plan and write nothing (`recover --dry-run`).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -70,7 +69,9 @@ def _planned(past: Past, survivors: tuple[Survivor, ...]) -> Recovered:
     def is_past(seq: int) -> bool:
         return past.same_host and bool(boot) and past.boot_of(seq) not in ("", boot)
 
-    stays: Callable[[Story], bool] = lambda story: may_be_answered(past, story)  # noqa: E731 - a name for the type
+    def stays(story: Story) -> bool:
+        return may_be_answered(past, story)
+
     looked = {one.identity: one.left for one in survivors}
     return Recovered(past, plan(past.stories, looked, stays, is_past), survivors)
 

@@ -1,6 +1,7 @@
 """Past: what a journal on disk knows, read only as far as a question needs. An open of a long session must not read all of it.
 
-State: the reader; `PastCalls` is asked on the runner's loop, each question is one short SELECT through an index.
+State: the reader; `PastCalls` is asked on the runner's loop, for single calls by an index. Two questions read more: which calls
+are in doubt (those whose tools declare `reconcile`), and, once, which call took which key of arguments (all `call/decided`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,18 +31,10 @@ class Past:
         """Whether all of it was written on this machine, as far as its name tells."""
         return all(one.host == this_host() for one in self.openings)
 
-    def opening_of(self, seq: int) -> Opening | None:
-        """Who wrote the record of this number."""
-        found = None
-        for one in self.openings:
-            if one.first_seq <= seq:
-                found = one
-        return found
-
     def boot_of(self, seq: int) -> str:
         """The boot in which this record was written; empty where nobody says."""
-        opening = self.opening_of(seq)
-        return opening.owner.boot_id if opening is not None else ""
+        boots = [one.owner.boot_id for one in self.openings if one.first_seq <= seq]
+        return boots[-1] if boots else ""
 
 
 def read_open(reader: JournalReader) -> Past:

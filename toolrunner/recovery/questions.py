@@ -41,12 +41,12 @@ def open_question(past: Past, story: Story) -> Question | None:
         return None
     if story.dispatched or story.stop is not None or story.denial is not None or recorded.parent_run_id is not None:
         return None
-    if story.run_id in past.altered or not any(_says_elsewhere(story, asked.seq)):
+    if story.run_id in past.altered or not _says_elsewhere(story, asked.seq):
         return None
     if past.boot_of(asked.seq) != this_process().boot_id or asked.expires <= boottime():
         return None
     return Question(story, asked, asked.expires)
 
 
-def _says_elsewhere(story: Story, seq: int) -> list[bool]:
-    return [one.by == ASKED_ELSEWHERE and one.seq > seq for one in story.decisions]
+def _says_elsewhere(story: Story, seq: int) -> bool:
+    return any(one.by == ASKED_ELSEWHERE and one.seq > seq for one in story.decisions)

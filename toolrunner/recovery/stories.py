@@ -34,8 +34,6 @@ from toolrunner.records import (
     Record,
 )
 
-EffectNews = EffectPlanned | EffectApplied | EffectUnknown | EffectNotApplied | EffectUndone
-
 
 @final
 @dataclass(slots=True)
