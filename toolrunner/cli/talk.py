@@ -7,14 +7,12 @@ whole lines, edited by the system, Ctrl-C a signal.
 import contextlib
 import os
 import select
-import sys
 import termios
 import tty
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, final
 
 import anyio
-import anyio.to_thread
 
 from toolrunner.cli.printable import printable
 from toolrunner.cli.sink import Pause, Writer
@@ -49,22 +47,26 @@ class Talk:
         self._stdout.say(spoken(text).encode(errors="replace"))
 
     async def line(self, prompt: str) -> str | None:
-        """The next line; None: there will be no more."""
-        if not self.is_terminal:
-            read = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
-            return read.decode(errors="replace") if read else None
-        await self._stdout.write(prompt.encode())
+        """The next line; None: there will be no more. `prompt` is for a terminal.
+
+        No thread reads here: the interpreter would wait for it at the end, and a pipe may stay open and say nothing for ever.
+        """
+        if self.is_terminal:
+            await self._stdout.write(prompt.encode())
         while b"\n" not in self._typed:
-            await anyio.wait_readable(STDIN)
+            with contextlib.suppress(PermissionError):  # a file: it never blocks, and epoll_ctl(2) refuses it
+                await anyio.wait_readable(STDIN)
             try:
                 data = os.read(STDIN, CHUNK)
             except OSError:  # hung up
                 return None
             if not data:
-                return None
+                rest, self._typed = self._typed, b""
+                return rest.decode(errors="replace") if rest and not self.is_terminal else None
             self._typed += data
         line, _, self._typed = self._typed.partition(b"\n")
-        self._stdout.at_line_start = True
+        if self.is_terminal:
+            self._stdout.at_line_start = True
         return line.decode(errors="replace")
 
     @contextlib.asynccontextmanager
