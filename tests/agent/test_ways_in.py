@@ -1,11 +1,17 @@
 """Steer, follow-ups, injections, events of the host, maintenance, and prompts that nobody waits for any more."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 from agent.desk import at_work, hanging
 
-from toolrunner.agent import Status
-from toolrunner.testing import said_chunks
+from toolrunner import Runner
+from toolrunner.agent import AgentClosed, AgentLoop, Message, Session, Status
+from toolrunner.effects import DURABLE_WAIT
+from toolrunner.errors import JournalFailed
+from toolrunner.journal import SqliteJournal
+from toolrunner.testing import Gate, ScriptedModel, said_chunks
 
 pytestmark = pytest.mark.anyio
 
@@ -90,3 +96,40 @@ async def test_a_prompt_whose_waiter_is_cancelled_stops_its_turn_as_the_host() -
                 tasks.cancel_scope.cancel()
             assert desk.agent.status is Status.IDLE
         assert desk.ends == [("aborted", "host", "the task that awaited the turn was cancelled")]
+
+
+async def test_who_sends_while_the_agent_is_being_entered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, session = Gate(), Session()
+    begin = session.begin
+
+    async def slowly(provider: str, model: str) -> list[Message]:
+        await gate.wait()
+        return await begin(provider, model)
+
+    monkeypatch.setattr(session, "begin", slowly)
+    async with Runner([], journal=session.journal) as runner:
+        agent = AgentLoop(ScriptedModel("a"), runner, session)
+        with anyio.fail_after(BOUND):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(agent.__aenter__)
+                await gate.reached(1)
+                with pytest.raises(AgentClosed):
+                    agent.send("A")
+                with pytest.raises(AgentClosed):
+                    await agent.maintain(lambda _: anyio.sleep_forever())
+                gate.open()
+            assert (await agent.prompt("B")).text == "a"
+            await agent.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_log_that_a_disk_does_not_let_go_of_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session.open(tmp_path / "j.db")
+    monkeypatch.setattr(SqliteJournal, "flush", lambda _: anyio.sleep_forever())
+    try:
+        with anyio.fail_after(10 * DURABLE_WAIT), pytest.raises(JournalFailed, match="within 30 s"):
+            await session.begin("anthropic", "m")
+    finally:
+        await session.journal.aclose()

@@ -92,6 +92,8 @@ class AgentLoop:
         self._phases = self._parts.phases
         self._driver = Driver(self._parts)
         self._leave: Callable[[], None] | None = None
+        self._entered = False
+        """Whether the log has been read: nothing is taken before."""
 
     # Open and close.
 
@@ -102,6 +104,7 @@ class AgentLoop:
         try:
             for message in await self.session.begin(self._parts.model.provider, self._parts.model.name):
                 self._phases.inbox.queue(message)  # parked: nobody has woken this agent yet
+            self._entered = True
         except BaseException:
             self._let_go()
             raise
@@ -147,7 +150,7 @@ class AgentLoop:
         return self._take(Message(uuid4().hex, content_of(said), target, wake, source))
 
     def _take(self, message: Message) -> Message:
-        if self._leave is None or self._phases.is_disposed:
+        if not self._entered or self._phases.is_disposed:
             raise AgentClosed("it is closed" if self._phases.is_disposed else "it was not entered")
         after_abort = self._phases.is_ending
         placed = self._phases.place(message)
@@ -263,7 +266,7 @@ class AgentLoop:
 
         A cancel stops it, and gives None. Raises `AgentBusy`, `AgentClosed`.
         """
-        if self._leave is None or self._phases.is_disposed:
+        if not self._entered or self._phases.is_disposed:
             raise AgentClosed("it is closed" if self._phases.is_disposed else "it was not entered")
         if self._phases.activity is not None:
             raise AgentBusy

@@ -7,7 +7,8 @@ State: the number of the last record, what is folded from the log for the next r
 import logging
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, final
@@ -77,7 +78,11 @@ class Session:
         **options: Any,
     ) -> Self:
         """Open a journal on disk as its owner, or make it. `options` and what is raised are those of `SqliteJournal.open`."""
-        journal = SqliteJournal.open(path, session=session, **options)
+        return cls.on(SqliteJournal.open(path, session=session, **options), cut_calls=cut_calls, marker=marker)
+
+    @classmethod
+    def on(cls, journal: SqliteJournal, *, cut_calls: CutCalls = "omit", marker: MarkerMode = "user") -> Self:
+        """The conversation in a journal that is open; its draft lies beside it, under the one name that every owner looks for."""
         return cls(journal, cut_calls=cut_calls, marker=marker, draft=journal.path.with_name(f"{journal.path.name}.draft"))
 
     # An agent begins and ends.
@@ -120,11 +125,12 @@ class Session:
             return records
         if not isinstance(journal, SqliteJournal):
             return []  # nothing but a journal of ours can be read back
-        while True:  # what the runner's other calls write meanwhile is part of it
-            shown = self.seq
-            await journal.flush()
-            if shown == self.seq:
-                break
+        with self._in_time():
+            while True:  # what the runner's other calls write meanwhile is part of it
+                shown = self.seq
+                await journal.flush()
+                if shown == self.seq:
+                    break
         with journal.reader() as reader:
             entries = list(reader)
         self.seq = entries[-1].seq if entries else 0
@@ -175,10 +181,16 @@ class Session:
         pending, self._pending = self._pending, None
         if pending is None:
             return
-        with anyio.move_on_after(DURABLE_WAIT) as bound:
+        with self._in_time():
             await pending
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """A disk that never answers is not waited for without end. Raises `JournalFailed`."""
+        with anyio.move_on_after(DURABLE_WAIT) as bound:
+            yield
         if bound.cancelled_caught:
-            raise JournalFailed(getattr(self.journal, "path", ""), f"it did not take a turn's records within {DURABLE_WAIT:g} s")
+            raise JournalFailed(getattr(self.journal, "path", ""), f"it did not take what was appended within {DURABLE_WAIT:g} s")
 
     def draft(self, source: Callable[[], Draft] | None) -> None:
         """Says what a kill should leave of the reply; None: nothing, it is in the log."""
