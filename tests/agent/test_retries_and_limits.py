@@ -85,6 +85,19 @@ async def test_a_provider_that_says_how_long_is_believed_up_to_the_longest_wait(
         assert result.error == "closed"
 
 
+@pytest.mark.virtual_time
+async def test_a_host_that_insists_waits_no_longer_than_the_longest_wait() -> None:
+    async def insist(view: StepView, error: ModelError, signal: AbortSignal) -> bool:
+        return True
+
+    closed = ModelError("closed", retryable=True, retry_after=3600)
+    async with at_work([closed], "open", hooks=Hooks(request_error=insist)) as desk:
+        begun = anyio.current_time()
+        result = await desk.agent.prompt("A")
+        assert 60 <= anyio.current_time() - begun < 70
+        assert result.text == "open"
+
+
 @pytest.mark.parametrize(
     "limits, wanted",
     [

@@ -51,7 +51,9 @@ class Asking:
         retrying = AsyncRetrying(
             sleep=self._wait,
             stop=stop_after_attempt(retries.attempts),
-            wait=_wait_of(wait_random_exponential(retries.first_wait, retries.longest_wait, min=retries.first_wait)),
+            wait=_wait_of(
+                wait_random_exponential(retries.first_wait, retries.longest_wait, min=retries.first_wait), retries.longest_wait
+            ),
             retry=retry_if_exception_type(_Again),
             reraise=True,
         )
@@ -108,13 +110,13 @@ class Asking:
             await anyio.sleep(seconds)
 
 
-def _wait_of(usual: Any) -> Any:
-    """A provider that says how long it wants to be left alone is believed."""
+def _wait_of(usual: Any, longest: float) -> Any:
+    """A provider that says how long it wants to be left alone is believed, up to `longest`: a host may insist on asking again."""
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
         told = error.error.retry_after if isinstance(error, _Again) else None
-        return float(told if told is not None else usual(state))
+        return min(float(told if told is not None else usual(state)), longest)
 
     return wait
 
