@@ -113,6 +113,32 @@ def test_a_draft_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pyt
     assert caplog.text.count("a crash would lose the text") == 1
 
 
+def test_a_disk_that_never_answers_does_not_keep_the_writer_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("toolrunner.agent.drafts.CLOSE_WAIT", 0.05)
+    writer = DraftWriter(DraftFile(tmp_path / "d"), interval=0)
+    begun, answers = threading.Event(), threading.Event()
+
+    def draft() -> Draft:
+        begun.set()
+        wait_until(answers)
+        return Draft("t", 1, "x")
+
+    closing = threading.Thread(target=writer.close)
+    try:
+        writer.put(draft)
+        wait_until(begun)
+        closing.start()
+        closing.join(5)
+        assert not closing.is_alive()
+        assert "has not ended" in caplog.text
+    finally:
+        answers.set()
+        closing.join(BOUND)
+        writer._thread.join(BOUND)
+
+
 def log(*more: Record) -> list[Record]:
     return [
         TurnStarted(run_id="t", seq=1),

@@ -22,6 +22,9 @@ __all__ = ["DraftFile", "DraftWriter", "fitting"]
 
 _logger = logging.getLogger("toolrunner")
 
+CLOSE_WAIT = 5.0
+"""Seconds that a close waits for the disk, on the loop: the draft is worth no more, and a disk may never answer."""
+
 INTERVAL = 1.0
 """Seconds between two writings: what a kill may cost the reader, against a flush of the disk for every word."""
 
@@ -100,11 +103,13 @@ class DraftWriter:
             self._changed.notify()
 
     def close(self) -> None:
-        """Write what is still wished, and end the thread. Blocks for one flush at the most."""
+        """Write what is still wished, and end the thread. Blocks for `CLOSE_WAIT` at the most, then it is left and reported."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(CLOSE_WAIT)
+        if self._thread.is_alive():
+            _logger.warning("%s: the thread that writes it has not ended within %g s; it is left", self._file.path, CLOSE_WAIT)
 
     def _live(self) -> None:
         written = -self._interval
