@@ -71,7 +71,7 @@ def followed_up(value: object) -> tuple[Content, ...]:
 
 @final
 class Inbox:
-    """One agent's. `on_change` hears of nothing here: whoever changes it writes the records that these methods' answers name."""
+    """One agent's. Whoever changes it writes the records of what these methods return; none is written here."""
 
     def __init__(self, queued: Iterable[Message] = ()) -> None:
         self._queued: list[Message] = list(queued)
