@@ -1,13 +1,16 @@
 """`toolrunner chat` at a terminal of its own, against a provider of ours: stopped, resumed, killed."""
 
 import contextlib
+import fcntl
 import json
 import os
 import select
 import signal
 import sys
+import termios
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,11 @@ import pytest
 from agent.anthropic_words import START, call, end, text
 from agent.loopback import Hang, LoopbackProvider, provider_in_thread
 from cli.program import BOUND, Terminal, at_terminal, read, running
+
+from toolrunner.agent import TurnResult
+from toolrunner.cli.chat import layers
+from toolrunner.facts import AbortReason, Effects, EffectState, StillRunning, StillRunningKind, Stop, StopPhase
+from toolrunner.results import Code, Ended, Outcome, Retry, ToolResult
 
 pytest.importorskip("anthropic", reason="needs the extra agent")
 
@@ -182,6 +190,61 @@ def test_lines_from_a_pipe_are_turns_and_the_words_alone_go_to_standard_output(t
             done = program.done()
         assert [len(seen.body["messages"]) for seen in served.requests] == [1, 3]
     assert (done.status, done.out) == (0, b"one\ntwo\n")
+
+
+def test_lines_of_a_file_are_turns_the_last_one_without_its_end_too(tmp_path: Path, state: dict[str, str]) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("first\nsecond")
+    with provider_in_thread([START, *text("one"), *end()], [START, *text("two"), *end()]) as served, lines.open("rb") as source:
+        with running(*words(served, tmp_path), env={**os.environ, **state}, stdin=source) as program:
+            done = program.done()
+        assert sent(served, 1)[-1]["content"][-1]["text"] == "second"
+    assert (done.status, done.out) == (0, b"one\ntwo\n")
+
+
+def wait_until_read(pipe: int) -> None:
+    limit = time.monotonic() + BOUND
+    while any(fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4)):
+        assert time.monotonic() < limit, "nobody reads the pipe"
+        time.sleep(0.01)
+
+
+def test_a_signal_ends_it_while_a_pipe_that_stays_open_says_nothing(tmp_path: Path, state: dict[str, str]) -> None:
+    with provider_in_thread([START, *text("one"), *end()]) as served:
+        source, sink = os.pipe()
+        os.write(sink, b"first\n")
+        try:
+            with running(*words(served, tmp_path), env={**os.environ, **state}, stdin=source) as program:
+                os.close(source)
+                program.read_until(b"one\n")
+                os.write(sink, b"half a li")
+                wait_until_read(sink)
+                program.process.send_signal(signal.SIGTERM)
+                assert program.done().status == 143
+        finally:
+            os.close(sink)
+
+
+@pytest.mark.parametrize(
+    "left, wanted",
+    [
+        ((), "everything that was under way has ended"),
+        (None, "nothing was found that still runs (not provable here)"),
+        ((StillRunning("crawl", StillRunningKind.BODY),), "still running: crawl"),
+    ],
+)
+def test_a_stopped_turn_is_not_said_to_have_ended_beyond_what_its_results_prove(
+    left: tuple[StillRunning, ...] | None, wanted: str
+) -> None:
+    stopped = ToolResult(
+        run_id="r", name="crawl", outcome=Outcome.ABORTED, code=Code.ABORTED, started=True, ended=Ended.STOPPED,
+        effects=Effects(EffectState.UNKNOWN, None), attempts=1, retry=Retry.CHECK_FIRST, still_running=left,
+        stop=Stop("caller", "Esc", StopPhase.RUNNING, requested_at=datetime.now(UTC)),
+    )  # fmt: skip
+    turn = TurnResult(outcome="aborted", reason=AbortReason("caller", "Esc"), results=(stopped,))
+    first, *outside = layers(turn)
+    assert first == f"stopped (Esc): {wanted}"
+    assert [line.partition(":")[0] for line in outside] == ["check"]
 
 
 def test_without_its_sdk_a_provider_is_refused_with_a_sentence(tmp_path: Path, state: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, final
 import anyio
 import anyio.abc
 
-from toolrunner.agent import AgentLoop, Frame, Session, StopHandle, StreamChunk, TurnResult
+from toolrunner.agent import AgentLoop, Frame, Session, StreamChunk, TurnResult
 from toolrunner.agent.providers import ClosableModel
 from toolrunner.cli import exit_codes
 from toolrunner.cli.asker import approver
@@ -31,10 +31,12 @@ from toolrunner.journal import RawRecord, SqliteJournal
 from toolrunner.policy import Policy
 from toolrunner.process import Supervisor
 from toolrunner.records import CallDispatched, CallSettled, Record
+from toolrunner.results import BatchResult
+from toolrunner.results.phrases import still
 from toolrunner.runner import Runner
 from toolrunner.tools import Tools
 
-__all__ = ["Chat", "Wanted"]
+__all__ = ["Chat", "Wanted", "layers"]
 
 PROMPT = "> "
 
@@ -72,7 +74,6 @@ class Chat:
         self._talk = Talk(self._stdout, self._pause)
         self._supervisor = Supervisor()
         self._agent: AgentLoop | None = None
-        self._handle: StopHandle | None = None
         self._stops = 0
         self._busy = False
         self._leaving: signal.Signals | None = None
@@ -83,7 +84,7 @@ class Chat:
     async def run(self) -> int:
         """Talk until the input ends, or a signal ends us. Returns the exit status. Raises `NoJournal` before anything runs."""
         journal = self._wanted.where.open()
-        session = Session(journal, draft=journal.path.with_name(f"{journal.path.name}.draft"))
+        session = Session.on(journal)
         before = _before(journal)
         asker = approver(self._wanted.policy, self._pause, self._flush)
         try:
@@ -127,7 +128,7 @@ class Chat:
                 await self._turn(agent, line.strip())
 
     async def _turn(self, agent: AgentLoop, line: str) -> None:
-        self._stops, self._handle, self._busy = 0, None, True
+        self._stops, self._busy = 0, True
         try:
             async with self._talk.keys(lambda: self._stop("Esc")):
                 result = await agent.prompt(line)
@@ -166,7 +167,7 @@ class Chat:
             self._voice.insist(f"{how} again: killing what runs now")
             self._supervisor.stop_all(grace=0)
         elif self._agent is not None:
-            self._handle = self._agent.cancel(how, source=Source.HOST if self._leaving is not None else Source.CALLER)
+            self._agent.cancel(how, source=Source.HOST if self._leaving is not None else Source.CALLER)
             self._voice.insist(f"{how}: asked to stop; waiting until what runs has ended ({how} again kills it now)")
 
     def _stop_all(self, text: str) -> object:
@@ -202,22 +203,11 @@ class Chat:
             self._failed = True
             self._voice.insist(f"the turn failed: {result.error}")
         elif result.outcome == "aborted":
-            for line in await self._layers(result):
+            for line in layers(result):
                 self._voice.insist(line)
         elif result.stop is not None and result.stop not in ("stop", "tool_calls"):
             self._voice.insist(f"the model ended with: {result.stop}")
         await self._flush()
-
-    async def _layers(self, result: TurnResult) -> list[str]:
-        """The second and the third layer; the first was told when the stop was asked for."""
-        why = result.reason.text if result.reason is not None else ""
-        if self._handle is not None:
-            await self._handle.settled()
-        ended = f"stopped ({printable(why, LONGEST)}): everything that was under way has ended"
-        outside = [f"{'check: ' if one.check else 'changed: '}{one.text}" for one in result.outside]
-        if not outside:
-            outside = ["nothing outside has to be checked: no call of this turn is known to have changed anything"]
-        return [ended, *outside]
 
     async def _flush(self) -> None:
         """Wait until what was said is written; whoever does not read is not waited for."""
@@ -226,6 +216,23 @@ class Chat:
                 await writer.write(b"")
             except OSError:
                 pass
+
+
+def layers(result: TurnResult) -> list[str]:
+    """The second and the third layer of a turn that is over; the first was told when the stop was asked for."""
+    why = result.reason.text if result.reason is not None else ""
+    outside = [f"{'check: ' if one.check else 'changed: '}{one.text}" for one in result.outside]
+    if not outside:
+        outside = ["nothing outside has to be checked: no call of this turn is known to have changed anything"]
+    return [f"stopped ({printable(why, LONGEST)}): {_ended(BatchResult(result.results))}", *outside]
+
+
+def _ended(calls: BatchResult) -> str:
+    """What is known of the end of all that was under way: not every platform can prove it, and a job may be kept on purpose."""
+    left = calls.still_running
+    if left is None:
+        return "nothing was found that still runs (not provable here)"
+    return printable(still(left), LONGEST) if left else "everything that was under way has ended"
 
 
 def _before(journal: SqliteJournal) -> list[str]:
