@@ -22,6 +22,9 @@ BOUND = 30.0
 
 PROGRAM = (sys.executable, "-m", "toolrunner")
 
+SH = ("--", "sh", "-c")
+"""Words before a script, as the command that is run."""
+
 
 def environment(**more: str) -> dict[str, str]:
     """Ours, with the package under test importable from any folder."""
