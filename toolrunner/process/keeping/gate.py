@@ -37,7 +37,7 @@ class Gate:
         return True
 
     def end(self) -> None:
-        """Be rid of a child that got no request."""
+        """Be rid of a child that got no request. By SIGKILL, so that one that was stopped is not waited for."""
         self.sock.close()
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)

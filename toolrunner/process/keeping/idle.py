@@ -45,8 +45,7 @@ def keep(kernel: Kernel, links: Links, *, stays: bool) -> None:
         serve(kernel, links, wake, gate, request, fds)
         return
     if isinstance(gate, Gate):
-        gate.sock.close()
-        os.waitpid(gate.pid, 0)
+        gate.end()
     if not is_served(links.requests):
         see_off(warden)
 

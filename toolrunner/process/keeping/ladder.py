@@ -14,7 +14,6 @@ from toolrunner.process.keeping.system import Kernel, Stat, stat
 WALK_LIMIT = 10_000
 """Processes visited at most: a tree that grows faster than it is walked must not hold the keeper."""
 
-
 STEPS = ((0.0, "SIGTERM"),)
 """When, as a part of the grace, and what. SIGKILL comes when the grace is over."""
 
@@ -24,8 +23,12 @@ TERMINAL_STEPS = ((0.0, "SIGINT"), (0.25, "SIGINT"), (0.5, "SIGTERM"))
 
 def descendants(kernel: Kernel, but: int = 0) -> list[Stat]:
     """Everything below this process, as far as parent links reach, without facts about `but` (what is below it is looked at)."""
+    return walk(kernel, kernel.children(), but)
+
+
+def walk(kernel: Kernel, waiting: list[int], but: int = 0) -> list[Stat]:
+    """Those that wait, which is used up, and everything below them."""
     found: list[Stat] = []
-    waiting = kernel.children()
     seen = set(waiting)
     while waiting and len(seen) < WALK_LIMIT:
         pid = waiting.pop()
@@ -80,17 +83,7 @@ def contained(kernel: Kernel, own: int) -> list[Stat]:
     level = kernel.children()
     for _ in range(own):
         level = [child for pid in level for child in kernel.children(pid)]
-    found: list[Stat] = []
-    seen = set(level)
-    while level and len(seen) < WALK_LIMIT:
-        pid = level.pop()
-        facts = stat(pid)
-        if facts is not None and facts.state != "Z":
-            found.append(facts)
-        below = [child for child in kernel.children(pid) if child not in seen]
-        seen.update(below)
-        level += below
-    return found
+    return [facts for facts in walk(kernel, level) if facts.state != "Z"]
 
 
 def signal_contained(kernel: Kernel, own: int, name: str) -> None:
