@@ -99,6 +99,16 @@ async def test_a_job_that_is_unknown_is_told_with_those_that_are_there(tmp_path:
         assert (await place.refusal("job_write", job_id=job)).startswith("no_change")
 
 
+async def test_an_input_that_was_taken_in_part_is_not_told_as_one_that_was_not(tmp_path: Path) -> None:
+    async with workplace(tmp_path) as place:
+        job = job_id(await place.use("job_start", command="head -c 1 >/dev/null; exec <&-; exec sleep 1000"))
+        result = await place.use("job_write", job_id=job, text="x" * (1 << 20))
+        assert result.error is not None
+        assert result.error.kind == "no_reader"
+        assert "of 1048576 bytes" in result.error.message
+        assert result.effects.state == "unknown"
+
+
 async def test_a_job_that_cannot_start_is_known_not_to_have_started(tmp_path: Path) -> None:
     async with workplace(tmp_path) as place:
         message = await place.refusal("job_start", command="true", cwd="nothing")

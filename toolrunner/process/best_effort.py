@@ -109,9 +109,9 @@ class LooseProcess:
         if self._scope is not None:
             self._scope.deadline = -math.inf
 
-    async def write(self, data: bytes) -> bool:
+    async def write(self, data: bytes) -> int:
         """Write to stdin; see `Prepared.write`."""
-        return self._end is None and await self._pipes.write(data)
+        return await self._pipes.write(data) if self._end is None else 0
 
     def close_stdin(self) -> None:
         """No more input; see `Prepared.close_stdin`."""

@@ -115,10 +115,10 @@ class Job:
             raise ConfigError("offset or most", (offset, most), "0 or more bytes, and 1 or more")
         return self.logs[stream].read(offset, most)
 
-    async def write(self, data: bytes | str) -> bool:
-        """Write to its stdin, if its plan has that open. False when nobody reads it (any more)."""
+    async def write(self, data: bytes | str) -> int:
+        """Write to its stdin, if its plan has that open. How many bytes were taken: fewer when nobody reads it (any more)."""
         data = data.encode() if isinstance(data, str) else data
-        return self._process is not None and self.end is None and await self._process.write(data)
+        return await self._process.write(data) if self._process is not None and self.end is None else 0
 
     def close_stdin(self) -> None:
         """No more input comes."""

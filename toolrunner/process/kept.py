@@ -125,9 +125,9 @@ class KeptProcess:
         bound = time.monotonic() + (grace + REAP_BOUND if self._stopping else 0) + KEEPER_BOUND
         self._line.expect(bound if self._stopping else min(self._line.bound, bound))
 
-    async def write(self, data: bytes) -> bool:
+    async def write(self, data: bytes) -> int:
         """Write to stdin; see `Prepared.write`."""
-        return not self._is_over and await self._pipes.write(data)
+        return await self._pipes.write(data) if not self._is_over else 0
 
     def close_stdin(self) -> None:
         """No more input; see `Prepared.close_stdin`."""

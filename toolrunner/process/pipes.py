@@ -65,9 +65,9 @@ class Pipes:
         if self._feed is not None:
             self._feed.close()
 
-    async def write(self, data: bytes) -> bool:
+    async def write(self, data: bytes) -> int:
         """Write to stdin; see `Prepared.write`."""
-        return self._feed is not None and await self._feed.write(data)
+        return await self._feed.write(data) if self._feed is not None else 0
 
     def end_input(self) -> None:
         """No more input, said the way the tool's input says it."""

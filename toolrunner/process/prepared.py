@@ -46,8 +46,11 @@ class Prepared(Protocol):
         Idempotent; a later call can only shorten the grace. Before `go` it closes the gate.
         """
 
-    async def write(self, data: bytes) -> bool:
-        """Write to the stdin of a plan that has it `OPEN`, waiting while it is full. False when nobody reads it (any more)."""
+    async def write(self, data: bytes) -> int:
+        """Write to the stdin of a plan that has it `OPEN`, waiting while it is full. How many bytes were taken.
+
+        Fewer than all: nobody reads it (any more). Cancelled, a part may have been taken.
+        """
 
     def close_stdin(self) -> None:
         """Say that no more input comes: the pipe is closed; at a terminal Ctrl-D is typed. Idempotent."""

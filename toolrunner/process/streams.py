@@ -185,20 +185,20 @@ class Feed:
             await self._flush()
             self.end_input()
 
-    async def write(self, data: bytes) -> bool:
-        """Write all of it, after what others are writing. False when there is no reader (any more).
+    async def write(self, data: bytes) -> int:
+        """Write all of it, after what others are writing. How many bytes were taken: fewer when there is no reader (any more).
 
         Cancelled, a part of it may have been written.
         """
         if not self._stays:
-            return False
+            return 0
         async with self._turn:
             self._rest = memoryview(data)
             try:
                 await self._flush()
+                return len(data) - len(self._rest)
             finally:
                 self._rest = memoryview(b"")
-            return self._fd >= 0 and not self._closing
 
     async def _flush(self) -> None:
         while self._rest and self._fd >= 0:

@@ -125,10 +125,10 @@ class FakeProcess:
         with anyio.CancelScope(shield=True):
             await self._over.wait()
 
-    async def write(self, data: bytes) -> bool:
+    async def write(self, data: bytes) -> int:
         """Take input, while it runs."""
         self.written += data
-        return self.running
+        return len(data) if self.running else 0
 
     def close_stdin(self) -> None:
         """No more input."""

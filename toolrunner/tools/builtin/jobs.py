@@ -129,9 +129,12 @@ async def _write(attempt: Attempt, job_id: str, text: str, *, close: bool) -> Re
         raise ToolError("text is empty and close is false, so there is nothing to do", kind="no_change")
     data = encoded(text)
     async with attempt.effect("job_input", job_id) as effect:
-        if data and not await job.write(data):
-            effect.not_applied()
-            raise ToolError(f"{job_id} reads no input any more ({_state(job)})", kind="no_reader")
+        taken = await job.write(data) if data else 0
+        if taken < len(data):
+            if not taken:  # else nobody knows what became of the part that was
+                effect.not_applied()
+            part = f"; {taken} of {len(data)} bytes were written" if taken else ""
+            raise ToolError(f"{job_id} reads no input any more ({_state(job)}){part}", kind="no_reader")
         if close:
             job.close_stdin()
         effect.receipt = json.dumps({"bytes": len(data), "closed": close})
