@@ -18,7 +18,15 @@ from toolrunner.cli import doctor as doctors
 from toolrunner.cli import exit_codes
 from toolrunner.cli.batch import Request, run_batch, take_stdout
 from toolrunner.cli.commands import chatting, history, mending, policies, reading, running, transactions
-from toolrunner.cli.commands.options import OwnJournal, OwnPolicy, OwnSession, group, print_help_alone
+from toolrunner.cli.commands.options import (
+    OwnJournal,
+    OwnPolicy,
+    OwnSession,
+    content_of,
+    group,
+    own_journal,
+    print_help_alone,
+)
 from toolrunner.cli.commands.sandboxing import OwnGuarantees, OwnSandbox, OwnTransaction, chosen_sandbox
 from toolrunner.cli.files import NotWritable
 from toolrunner.cli.help import (
@@ -37,7 +45,7 @@ from toolrunner.cli.help import (
     SCHEMA,
     SHOW,
 )
-from toolrunner.cli.journals import NoJournal, Where
+from toolrunner.cli.journals import NoJournal
 from toolrunner.cli.keyboard import our_size
 from toolrunner.cli.lines import read_calls
 from toolrunner.cli.loading import BadTools, load_tools
@@ -181,13 +189,7 @@ def _run(  # noqa: PLR0913 - each is an option people look for by name
         sandbox=chosen_sandbox(sandbox, require, transaction=transaction),
         tty=(our_size() or WindowSize()) if tty else None,
     )
-    return anyio.run(run, wish, Telling(form, report, quiet), _where(session, journal))
-
-
-def _where(session: str | None, journal: Path | None) -> Where:
-    if session is not None and journal is not None:
-        raise typer.BadParameter("--session and --journal both name a journal; give one of them")
-    return Where(journal, session)
+    return anyio.run(run, wish, Telling(form, report, quiet), own_journal(session, journal))
 
 
 def _variable(word: str) -> tuple[str, str]:
@@ -226,21 +228,14 @@ def _batch(  # noqa: PLR0913 - each is an option people look for by name
     session: OwnSession = None,
     journal: OwnJournal = None,
 ) -> int:
-    where = _where(session, journal)
+    where = own_journal(session, journal)
     if resume and session is None and journal is None:
         raise typer.BadParameter("--resume needs the --journal or --session in which calls are settled already")
-    content = _content(file)
+    content = content_of(file)
     chosen = policies.chosen(policy)
     stdout = take_stdout()  # before anything of the user's is imported: it may print
     request = Request(tuple(read_calls(content)), load_tools(tools or ()), max_parallel, where, resume, chosen)
     return anyio.run(run_batch, request, stdout)
-
-
-def _content(file: str) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file!r} cannot be read: {error.strerror}") from error
 
 
 @app.command("schema", help=SCHEMA, short_help="Print the JSON Schema of a result.")

@@ -82,7 +82,6 @@ class _BatchRun:
         self._running: dict[str, str] = {}
         """run_id -> name of the calls whose bodies run."""
         self._done = 0
-        self._undelivered = False
         self._left: list[str] = []
         """Names of the bodies that still ran when their result was published."""
         self._journal_failed = False

@@ -1,5 +1,6 @@
-"""The commands about what has been run: each reads a journal or asks a running program, prints, and returns its exit status.
+"""The commands besides `run`, `batch`, `schema` and `doctor`: each takes its options, prints, and returns its exit status.
 
-`reading` = log and show, `running` = ps and cancel, `mending` = recover, reconcile, journal check and export, `options` = options
-that they share.
+`reading` = log and show, `running` = ps and cancel, `mending` = recover, reconcile, journal check and export, `transactions` =
+changes, apply and discard, `history` and `policies` = their groups, `chatting` = chat; `options` and `sandboxing` = options that
+they share.
 """

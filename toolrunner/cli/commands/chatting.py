@@ -9,9 +9,8 @@ import typer
 from toolrunner.agent.providers import MissingExtra, open_model
 from toolrunner.cli import exit_codes
 from toolrunner.cli.chat import Chat, Wanted
-from toolrunner.cli.commands.options import OwnJournal, OwnSession
+from toolrunner.cli.commands.options import OwnJournal, OwnSession, own_journal
 from toolrunner.cli.commands.policies import chosen
-from toolrunner.cli.journals import Where
 from toolrunner.cli.voice import complain
 from toolrunner.tools.builtin import builtins
 from toolrunner.wire import Provider
@@ -51,14 +50,13 @@ def chat(  # noqa: PLR0913 - each is an option people look for by name
     journal: OwnJournal = None,
 ) -> int:
     """See `CHAT`."""
-    if session is not None and journal is not None:
-        raise typer.BadParameter("--session and --journal both name a journal; give one of them")
+    where = own_journal(session, journal)
     more: dict[str, Any] = {"system": system, "max_steps": max_steps, "max_tokens": max_tokens}
 
     async def talk() -> int:
         # The client is made on the loop that it will be used on.
         opened = open_model(provider, model, base_url=base_url)
-        wanted = Wanted(model=opened, tools=builtins(root), policy=chosen(policy), where=Where(journal, session), **more)
+        wanted = Wanted(model=opened, tools=builtins(root), policy=chosen(policy), where=where, **more)
         return await Chat(wanted).run()
 
     try:

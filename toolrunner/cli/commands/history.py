@@ -4,14 +4,12 @@ No state. Nothing is sent anywhere, and the file is never written; what is forei
 """
 
 import json as codec
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from toolrunner.cli import exit_codes
-from toolrunner.cli.commands.options import AsJson, group
+from toolrunner.cli.commands.options import AsJson, content_of, group
 from toolrunner.cli.json_words import why_no_json
 from toolrunner.cli.printable import printable
 from toolrunner.cli.voice import complain
@@ -98,10 +96,7 @@ def _shape(provider: str) -> Any:
 
 
 def _read(file: str) -> Any:
-    try:
-        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file!r} cannot be read: {error.strerror}") from error
+    content = content_of(file)
     try:
         return codec.loads(content)
     except (ValueError, RecursionError) as error:

@@ -6,6 +6,7 @@ No state. The first two write, so they become the journal's owner first; while a
 import json as codec
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,11 +56,8 @@ def recover(
 
 
 async def _recover(place: Place) -> recovery.Recovered:
-    journal = SqliteJournal.open(place.path)
-    try:
+    async with aclosing(SqliteJournal.open(place.path)) as journal:
         return await recovery.recover(journal, ends=True)
-    finally:
-        await journal.aclose()
 
 
 def _recovered_json(place: Place, found: recovery.Recovered, *, dry_run: bool) -> dict[str, Any]:
@@ -152,13 +150,10 @@ def _require_doubt(reader: JournalReader, run_id: str) -> None:
 
 
 async def _append(place: Place, record: CallReconciled) -> None:
-    journal = SqliteJournal.open(place.path)
-    try:
+    async with aclosing(SqliteJournal.open(place.path)) as journal:
         pending = journal.append(record)
         if pending is not None:
             await pending
-    finally:
-        await journal.aclose()
 
 
 File = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="The journal, as with --journal.")]

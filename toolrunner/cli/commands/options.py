@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from toolrunner.cli.journals import Where
 from toolrunner.cli.voice import terminal_width
 
 Session = Annotated[str | None, typer.Option("--session", metavar="NAME", help="The session of this name. Default: the newest.")]
@@ -20,6 +21,21 @@ OwnPolicy = Annotated[
     str | None, typer.Option("--policy", metavar="P", help="Allow, ask, deny by this policy: a name or a file. Default: none.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def own_journal(session: str | None, journal: Path | None) -> Where:
+    """What `OwnSession` and `OwnJournal` ask for."""
+    if session is not None and journal is not None:
+        raise typer.BadParameter("--session and --journal both name a journal; give one of them")
+    return Where(journal, session)
+
+
+def content_of(file: str) -> bytes:
+    """All of a file that is named as an argument; - is standard input."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{file!r} cannot be read: {error.strerror}") from error
 
 
 def group(text: str, short: str) -> typer.Typer:

@@ -81,12 +81,12 @@ def print_changes(
 
 def apply(run: Run) -> int:
     """Carry them over."""
-    return _settle(run, Ending.COMMIT, (Transaction.COMMITTED,))
+    return _settle(run, Ending.COMMIT, Transaction.COMMITTED)
 
 
 def discard(run: Run) -> int:
     """Throw them away."""
-    return _settle(run, Ending.DISCARD, (Transaction.DISCARDED,))
+    return _settle(run, Ending.DISCARD, Transaction.DISCARDED)
 
 
 def _find(run: str) -> Layer:
@@ -96,14 +96,14 @@ def _find(run: str) -> Layer:
         raise NotFound(str(error)) from error
 
 
-def _settle(run: str, ending: Ending, good: tuple[Transaction, ...]) -> int:
+def _settle(run: str, ending: Ending, wanted: Transaction) -> int:
     layer = _find(run)
     if layer.is_in_use:
         raise NotFound(f"the call {layer.name} still runs; stop it first (toolrunner cancel)")
     settled = settle(layer, ending)
     typer.echo(f"{printable(layer.name, LONGEST)}  {settled.transaction}, {len(settled.changes)} changes")
     _complain(settled)
-    return 0 if settled.transaction in good else exit_codes.FAILED
+    return 0 if settled.transaction is wanted else exit_codes.FAILED
 
 
 def _complain(settled: Settled) -> None:
